@@ -1,0 +1,2 @@
+export { type Log, type LogFields, silentLog } from './log.ts';
+export { type Metrics, type MetricUnit, noMetrics } from './metrics.ts';
