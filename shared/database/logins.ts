@@ -1,0 +1,44 @@
+import pg from 'pg';
+import { SealedOutboxError } from '../errors/index.ts';
+import type { Queryable } from './queryable.ts';
+
+/** A user that a function connects as, and the roles whose rights it has. */
+export interface Login {
+  readonly user: string;
+  readonly roles: readonly string[];
+}
+
+/** How logins prove who they are: RDS's IAM tokens, or (on this machine only) a password that they share. */
+export type LoginAuth = { readonly auth: 'iam' } | { readonly auth: 'password'; readonly password: string };
+
+const NAME = /^[a-z][a-z0-9_]{0,62}$/;
+
+/**
+ * Creates the users that are missing and gives each exactly its roles: memberships of `outbox_*`, `inbox_*` and `sample_*` roles that are not
+ * listed are revoked. Safe to repeat. Runs as a user that may create roles.
+ *
+ * @throws SealedOutboxError `LOGIN_NAME` for a name that is not lower-case letters, digits and underscores.
+ */
+export async function ensureLogins(db: Queryable, logins: readonly Login[], how: LoginAuth): Promise<void> {
+  for (const { user, roles } of logins) {
+    for (const name of [user, ...roles]) {
+      if (!NAME.test(name)) {
+        throw new SealedOutboxError('LOGIN_NAME', `"${name}" is no name for a database user: use a-z, 0-9 and _. It was not created.`);
+      }
+    }
+    const { rowCount } = await db.query('select from pg_roles where rolname = $1', [user]);
+    if (rowCount === 0) await db.query(`create role ${user} login`);
+    if (how.auth === 'iam') await db.query(`grant rds_iam to ${user}`);
+    else await db.query(`alter role ${user} password ${pg.escapeLiteral(how.password)}`);
+    for (const role of roles) await db.query(`grant ${role} to ${user}`);
+    const { rows } = await db.query(
+      `select granted.rolname as role
+         from pg_auth_members m
+         join pg_roles granted on granted.oid = m.roleid
+         join pg_roles member on member.oid = m.member
+        where member.rolname = $1 and granted.rolname ~ '^(outbox|inbox|sample)_' and granted.rolname <> all ($2)`,
+      [user, roles],
+    );
+    for (const { role } of rows) await db.query(`revoke ${role} from ${user}`);
+  }
+}

@@ -1,0 +1,15 @@
+import type { Login } from '../../shared/database/index.ts';
+
+export const TEMPLATE = 'sealed_outbox_template';
+
+/** The users of the functions, as the deployment creates them, and one for each role that no function has yet. */
+export const LOGINS = [
+  { user: 'sealed_api', roles: ['outbox_writer', 'sample_api'] },
+  { user: 'sealed_relay', roles: ['outbox_relay'] },
+  { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
+  { user: 'sealed_monitor', roles: ['outbox_monitor'] },
+  { user: 'sealed_janitor', roles: ['outbox_janitor'] },
+  { user: 'sealed_writer', roles: ['outbox_writer'] },
+] as const satisfies readonly Login[];
+
+export type TestUser = (typeof LOGINS)[number]['user'] | 'sealed_migrator';
