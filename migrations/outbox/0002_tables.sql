@@ -101,7 +101,8 @@ create table outbox.relay (
   owner      uuid primary key,
   slot       text not null,                       -- the schedule or process that starts it
   started_at timestamptz not null default clock_timestamp(),
-  seen_at    timestamptz not null default clock_timestamp()
+  seen_at    timestamptz not null default clock_timestamp(),
+  ended_at   timestamptz                          -- when it handed over; the row stays for a day as the last sign of life
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- Acts of operators and of deployments that change what will be delivered.
@@ -119,7 +120,7 @@ grant select on outbox.installation, outbox.destination, outbox.event_type, outb
 grant select on outbox.event, outbox.delivery, outbox.partition, outbox.relay to outbox_relay;
 grant update (state, due_at, attempts, last_error, published_at, message_id) on outbox.delivery to outbox_relay;
 grant update (lease_owner, lease_token, lease_expires_at) on outbox.partition to outbox_relay;
-grant insert (owner, slot), update (seen_at), delete on outbox.relay to outbox_relay;
+grant insert (owner, slot), update (seen_at, ended_at), delete on outbox.relay to outbox_relay;
 
 grant select on outbox.delivery, outbox.audit to outbox_janitor;
 grant select (id, type, occurred_at) on outbox.event to outbox_janitor;

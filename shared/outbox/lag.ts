@@ -1,0 +1,46 @@
+import type { Queryable } from '../database/index.ts';
+
+/** What waits at one destination. Parked and blocked deliveries wait for a person, so they count apart. */
+export interface DestinationLag {
+  readonly destination: string;
+  readonly pending: number;
+  /** Seconds since the oldest pending delivery was written; 0 when nothing is pending. */
+  readonly oldestPendingAgeSeconds: number;
+  readonly parked: number;
+  readonly blocked: number;
+}
+
+export interface Lag {
+  readonly destinations: readonly DestinationLag[];
+  /** Seconds since any relay was last seen; null where none ever was. */
+  readonly relaySilenceSeconds: number | null;
+}
+
+/**
+ * The independent view of the outbox: works when the relay is dead, and as a role that may not read data.
+ * One statement, so one snapshot; by the database's clock. Role: `outbox_monitor`.
+ */
+export async function readLag(db: Queryable): Promise<Lag> {
+  const { rows } = await db.query(`
+    select d.name as destination,
+           count(w.position) filter (where w.state = 'pending')::integer as pending,
+           coalesce(extract(epoch from clock_timestamp() - min(w.created_at) filter (where w.state = 'pending')), 0)::float8 as age,
+           count(w.position) filter (where w.state = 'parked')::integer as parked,
+           count(w.position) filter (where w.state = 'blocked')::integer as blocked,
+           (select extract(epoch from clock_timestamp() - max(r.seen_at)) from outbox.relay r)::float8 as silence
+      from outbox.destination d
+      left join outbox.delivery w
+        on w.destination = d.number and w.state in ('pending', 'parked', 'blocked')
+     group by d.number
+     order by d.name`);
+  return {
+    destinations: rows.map((row) => ({
+      destination: row.destination,
+      pending: row.pending,
+      oldestPendingAgeSeconds: Math.max(0, row.age),
+      parked: row.parked,
+      blocked: row.blocked,
+    })),
+    relaySilenceSeconds: rows[0]?.silence ?? null,
+  };
+}
