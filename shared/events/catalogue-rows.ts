@@ -1,0 +1,42 @@
+import { type Catalogue, type GroupId, maxBytes, type WhenParked } from './catalogue.ts';
+
+/** The JSON that SQL `outbox.install_catalogue(jsonb)` takes. */
+export interface CatalogueRows {
+  readonly source: string;
+  readonly event_types: readonly {
+    readonly type: string;
+    readonly schema_version: number;
+    readonly aggregate_type: string;
+    readonly when_parked: WhenParked;
+    readonly destinations: readonly string[];
+  }[];
+  readonly destinations: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly max_bytes: number;
+    /** Null where the destination keeps no order. */
+    readonly group_id: GroupId | null;
+  }[];
+}
+
+/** A catalogue as rows of `outbox.event_type`, `outbox.destination` and `outbox.route`. */
+export function catalogueRows(catalogue: Catalogue): CatalogueRows {
+  return {
+    source: catalogue.source,
+    event_types: Object.entries(catalogue.events).flatMap(([type, event]) =>
+      Object.keys(event.versions).map((version) => ({
+        type,
+        schema_version: Number(version),
+        aggregate_type: event.aggregate,
+        when_parked: event.whenParked,
+        destinations: event.destinations,
+      })),
+    ),
+    destinations: Object.entries(catalogue.destinations).map(([name, destination]) => ({
+      name,
+      kind: destination.kind,
+      max_bytes: maxBytes(destination),
+      group_id: destination.kind === 'sqs-fifo' ? destination.groupId : null,
+    })),
+  };
+}

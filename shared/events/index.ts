@@ -1,0 +1,40 @@
+export {
+  type Catalogue,
+  defineCatalogue,
+  type Destination,
+  type EventData,
+  type EventDefinition,
+  type EventType,
+  type GroupId,
+  maxBytes,
+  newestVersion,
+  type WhenParked,
+} from './catalogue.ts';
+export { CatalogueError, type CatalogueErrorCode } from './catalogue-error.ts';
+export { catalogueRows, type CatalogueRows } from './catalogue-rows.ts';
+export {
+  type CompiledCatalogue,
+  compiledCatalogue,
+  catalogueSchemas,
+  type GeneratedValidators,
+  schemasFingerprint,
+  validatorKey,
+  writerValidator,
+} from './compiled-catalogue.ts';
+export { buildEnvelope, type EnvelopeRow, type EventMetadata } from './envelope.ts';
+export {
+  isAggregateIdLength,
+  isTypeName,
+  MAX_AGGREGATE_ID_CHARACTERS,
+  RESERVED_TYPE_PREFIX,
+  schemaName,
+} from './names.ts';
+export {
+  type EnvelopeFault,
+  isTraceparent,
+  type ParsedEnvelope,
+  parseEnvelope,
+  type ReceivedEvent,
+} from './parse-envelope.ts';
+export type { DataOf, EventSchema } from './schema.ts';
+export { pointerToPath, type SchemaFault, type Validate, type Violation, violations } from './violation.ts';
