@@ -14,8 +14,8 @@ export interface CatalogueRows {
     readonly name: string;
     readonly kind: string;
     readonly max_bytes: number;
-    /** Null where the destination keeps no order. */
-    readonly group_id: GroupId | null;
+    /** Without meaning where the destination keeps no order. */
+    readonly group_id: GroupId;
   }[];
 }
 
@@ -36,7 +36,7 @@ export function catalogueRows(catalogue: Catalogue): CatalogueRows {
       name,
       kind: destination.kind,
       max_bytes: maxBytes(destination),
-      group_id: destination.kind === 'sqs-fifo' ? destination.groupId : null,
+      group_id: destination.kind === 'sqs-fifo' ? destination.groupId : 'aggregate-id',
     })),
   };
 }

@@ -36,9 +36,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const SEQUENCE = /^[1-9][0-9]{0,18}$/;
 const TIME = /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-const MAX_METADATA_CHARACTERS = 255;
 
-/** A W3C trace context header of version 00. */
+/** A W3C trace context of version 00. */
 export function isTraceparent(text: string): boolean {
   return TRACEPARENT.test(text);
 }
@@ -91,14 +90,13 @@ export function parseEnvelope(body: string): ParsedEnvelope {
   const schemaVersion = parseDataSchema(own(envelope, 'dataschema'), source, type);
   if (schemaVersion === null) return broken('dataschema does not name a version of this source and type');
 
-  const traceparent = own(envelope, 'traceparent');
-  if (traceparent !== undefined && (typeof traceparent !== 'string' || !isTraceparent(traceparent))) {
-    return broken('traceparent is not a W3C trace context');
-  }
+  // A trace context that is none is ignored, as W3C asks: it must never cost an event.
+  const trace = own(envelope, 'traceparent');
+  const traceparent = typeof trace === 'string' && isTraceparent(trace) ? trace : undefined;
   const correlationid = own(envelope, 'correlationid');
-  if (!isMetadataText(correlationid)) return broken('correlationid is not a text of 1-255 characters');
+  if (!isOptionalText(correlationid)) return broken('correlationid is not a string');
   const causationid = own(envelope, 'causationid');
-  if (!isMetadataText(causationid)) return broken('causationid is not a text of 1-255 characters');
+  if (!isOptionalText(causationid)) return broken('causationid is not a string');
   if (!Object.hasOwn(envelope, 'data')) return broken('data is missing');
 
   return {
@@ -138,9 +136,8 @@ function isStorable(text: string): boolean {
   return !text.includes('\u0000') && text.isWellFormed();
 }
 
-function isMetadataText(value: unknown): value is string | undefined {
-  if (value === undefined) return true;
-  return typeof value === 'string' && value.length > 0 && value.length <= MAX_METADATA_CHARACTERS && isStorable(value);
+function isOptionalText(value: unknown): value is string | undefined {
+  return value === undefined || (typeof value === 'string' && isStorable(value));
 }
 
 function parseSequence(value: unknown): bigint | null {

@@ -1,0 +1,7 @@
+/** Makes the git-ignored files that the rest imports: `npm run generate`. */
+import { defaultOutput, generateValidators } from '../cli/generate-validators.ts';
+
+const MODULES = ['functions/sample/catalogue/definition.ts', 'functions/sample/api/schemas.ts'];
+
+process.chdir(`${import.meta.dirname}/..`);
+for (const module of MODULES) await generateValidators(module, defaultOutput(module));
