@@ -24,6 +24,7 @@ export {
 export { buildEnvelope, type EnvelopeRow, type EventMetadata } from './envelope.ts';
 export {
   isAggregateIdLength,
+  isStorableText,
   isTypeName,
   MAX_AGGREGATE_ID_CHARACTERS,
   RESERVED_TYPE_PREFIX,

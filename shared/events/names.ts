@@ -28,6 +28,11 @@ export function isAggregateIdLength(id: string): boolean {
   return Array.from(id).length <= MAX_AGGREGATE_ID_CHARACTERS;
 }
 
+/** PostgreSQL's text holds neither U+0000 nor half a surrogate pair. */
+export function isStorableText(text: string): boolean {
+  return !text.includes('\u0000') && text.isWellFormed();
+}
+
 /** Name of one version of an event type's schema, as the envelope carries it in `dataschema`. */
 export function schemaName(source: string, type: string, version: number): string {
   return `${source}/schemas/${type}/${version}`;

@@ -1,4 +1,4 @@
-import { isAggregateIdLength, isSource, isTypeName, schemaName } from './names.ts';
+import { isAggregateIdLength, isSource, isStorableText, isTypeName, schemaName } from './names.ts';
 
 /** An event as a consumer gets it. */
 export interface ReceivedEvent<Type extends string = string, Data = unknown> {
@@ -76,7 +76,7 @@ export function parseEnvelope(body: string): ParsedEnvelope {
     return broken('aggregatetype breaks the grammar of aggregate types');
   }
   const aggregateId = own(envelope, 'subject');
-  if (typeof aggregateId !== 'string' || !isAggregateIdLength(aggregateId) || !isStorable(aggregateId)) {
+  if (typeof aggregateId !== 'string' || !isAggregateIdLength(aggregateId) || !isStorableText(aggregateId)) {
     return broken('subject is not an aggregate id of 1-200 characters');
   }
   if (own(envelope, 'partitionkey') !== `${aggregateType}/${aggregateId}`) {
@@ -131,13 +131,8 @@ function broken(reason: string): ParsedEnvelope {
   return { ok: false, fault: 'broken', reason };
 }
 
-/** PostgreSQL's text holds neither U+0000 nor half a surrogate pair; such an id could never be looked up. */
-function isStorable(text: string): boolean {
-  return !text.includes('\u0000') && text.isWellFormed();
-}
-
 function isOptionalText(value: unknown): value is string | undefined {
-  return value === undefined || (typeof value === 'string' && isStorable(value));
+  return value === undefined || (typeof value === 'string' && isStorableText(value));
 }
 
 function parseSequence(value: unknown): bigint | null {

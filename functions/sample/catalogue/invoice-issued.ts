@@ -1,4 +1,5 @@
-import { amountMinor, currency, uuid } from './money.ts';
+import { uuid } from './ids.ts';
+import { amountMinor, currency } from './money.ts';
 
 /** An invoice was sent out. It says all of the invoice: a reader needs nothing else. */
 export const invoiceIssued1 = {

@@ -1,4 +1,5 @@
-import { amountMinor, currency, uuid } from './money.ts';
+import { uuid } from './ids.ts';
+import { amountMinor, currency } from './money.ts';
 
 /** Nothing of the invoice is owed any more. */
 export const invoicePaid1 = {

@@ -1,4 +1,5 @@
-import { amountMinor, balanceMinor, currency, uuid } from './money.ts';
+import { uuid } from './ids.ts';
+import { amountMinor, balanceMinor, currency } from './money.ts';
 
 /** Money came in for an invoice. */
 export const invoicePaymentRecorded1 = {

@@ -6,5 +6,3 @@ export const balanceMinor = { type: 'integer', minimum: 0, maximum: 9_007_199_25
 
 /** ISO 4217. */
 export const currency = { type: 'string', pattern: '^[A-Z]{3}$' } as const;
-
-export const uuid = { type: 'string', format: 'uuid' } as const;
