@@ -147,7 +147,8 @@ begin
 
     -- Upper bound of the envelope: fixed text, and each attribute as often as it stands there, escapes included.
     e_bytes := 500 + octet_length(e_data) + coalesce(octet_length((e -> 'metadata')::text), 0) + 2 * source_bytes
-      + 2 * (octet_length(to_json(e_aggregate_id)::text) + octet_length(e_type) + octet_length(e_aggregate_type));
+      + 2 * (octet_length(to_json(e_aggregate_id)::text) + octet_length(e_type) + octet_length(e_aggregate_type))
+      + case when e_aggregate_id || coalesce(e ->> 'metadata', '') ~ '[\uFFFE\uFFFF]' then 3000 else 0 end;
     select format('destination "%s": up to %s bytes with its envelope, at most %s fit', d.name, e_bytes, d.max_bytes) into oversized
       from outbox.route r join outbox.destination d on d.number = r.destination
      where r.type = e_type and d.max_bytes < e_bytes;

@@ -1,11 +1,20 @@
+/**
+ * The outbox. A tour, in the order in which an event meets it:
+ *
+ * 1. `create-outbox.ts`   `outbox.append(tx, events)`: checked against the catalogue, one SQL call inside the caller's transaction.
+ *                         The SQL side is `migrations/outbox/0003_append.sql`: sequence under the aggregate's row lock, one delivery per route.
+ * 2. `relay/relay.ts`     the loop: lease, fetch, pack, publish, settle.
+ *    `relay/lease.ts`     partitions are leased, not rows; `relay/share.ts` says how many each relay gets.
+ *    `relay/fetch.ts`     finds aggregates with work, and looks up everything of them that is not out yet: what order rests on.
+ *    `relay/chains.ts`    a delivery is offered only when every lower one of its aggregate was acknowledged.
+ *    `relay/pack.ts`      heads of different aggregates fill a call.
+ *    `publish/`           the port to a queue, and SQS behind it.
+ *    `relay/outcome.ts`   published, retry, parked, or an outage that is nobody's fault; `relay/failure-class.ts` by which code.
+ *    `relay/settle.ts`    writes it down: first publish, then mark.
+ * 3. `lag.ts`             what waits, seen independently of the relay.
+ */
 export type { AnyEvent } from './append.ts';
-export {
-  type AppendedEvent,
-  createOutbox,
-  type Outbox,
-  type OutboxEvent,
-  type OutboxOptions,
-} from './create-outbox.ts';
+export { type AppendedEvent, createOutbox, type Outbox, type OutboxEvent, type OutboxOptions } from './create-outbox.ts';
 export {
   CommitNotDurableError,
   EventDataInvalidError,
@@ -15,5 +24,14 @@ export {
   EventTypeUnknownError,
   NotATransactionError,
 } from './errors.ts';
+export { type DestinationLag, type Lag, readLag } from './lag.ts';
+export { messageGroupId } from './publish/group-id.ts';
+export { PublishError } from './publish/publish-error.ts';
+export type { Message, Publisher, PublisherLimits, PublishResult } from './publish/publisher.ts';
+export { sqsPublisher, type SqsPublisherOptions } from './publish/sqs-publisher.ts';
+export { type Clock, systemClock } from './relay/clock.ts';
+export type { WindowLimits } from './relay/fetch.ts';
+export type { RetryPolicy } from './relay/outcome.ts';
+export { type RelayConnection, type RelayEnd, type RelayOptions, type RelayReport, runRelay } from './relay/relay.ts';
 export type { Transaction } from './transaction-check.ts';
 export { catalogueRows, defineCatalogue } from '../events/index.ts';

@@ -1,0 +1,71 @@
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { SealedOutboxError } from '../../shared/errors/index.ts';
+import { type Publisher, sqsPublisher } from '../../shared/outbox/index.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The environment of the relay is wrong. Thrown at start; nothing was leased or sent. */
+export class RelayConfigError extends SealedOutboxError {
+  constructor(message: string) {
+    super('RELAY_CONFIG', `${message} The relay did not start.`);
+  }
+}
+
+export interface RelayConfig {
+  readonly destinations: Readonly<Record<string, { readonly kind: 'sqs-fifo' | 'sqs'; readonly url: string }>>;
+  readonly slot: string;
+  readonly mode: 'continuous' | 'drain';
+  /** Seconds. */
+  readonly maxSeconds: number;
+}
+
+/**
+ * Reads `OUTBOX_DESTINATIONS` (JSON: name → `{ kind, url }`), `OUTBOX_SLOT` (the schedule's name), `RELAY_MODE` (`continuous` or
+ * `drain`) and `RELAY_MAX_SECONDS` (default 150: two runs a minute apart overlap, and a third starts before the first must end).
+ *
+ * @throws RelayConfigError (`RELAY_CONFIG`) naming the variable.
+ */
+export function relayConfig(env: Environment): RelayConfig {
+  const mode = env['RELAY_MODE'] ?? 'continuous';
+  if (mode !== 'continuous' && mode !== 'drain') throw new RelayConfigError('RELAY_MODE must be continuous or drain.');
+  const maxSeconds = Number(env['RELAY_MAX_SECONDS'] ?? 150);
+  if (!Number.isFinite(maxSeconds) || maxSeconds < 1) throw new RelayConfigError('RELAY_MAX_SECONDS must be a positive number of seconds.');
+  const slot = env['OUTBOX_SLOT'];
+  if (slot === undefined || slot === '') throw new RelayConfigError('OUTBOX_SLOT is not set: give it the name of the schedule.');
+  return { mode, maxSeconds, slot, destinations: destinations(env['OUTBOX_DESTINATIONS']) };
+}
+
+function destinations(json: string | undefined): RelayConfig['destinations'] {
+  const form = 'OUTBOX_DESTINATIONS must be JSON such as {"ledger":{"kind":"sqs-fifo","url":"https://sqs…"}}.';
+  let value: unknown;
+  try {
+    value = JSON.parse(json ?? '');
+  } catch {
+    throw new RelayConfigError(form);
+  }
+  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) throw new RelayConfigError(form);
+  const known: Record<string, { kind: 'sqs-fifo' | 'sqs'; url: string }> = {};
+  for (const [name, entry] of Object.entries(value)) {
+    const { kind, url } = (entry ?? {}) as { kind?: unknown; url?: unknown };
+    if ((kind !== 'sqs-fifo' && kind !== 'sqs') || typeof url !== 'string' || !URL.canParse(url)) {
+      throw new RelayConfigError(`${form} The entry "${name}" is not of that form.`);
+    }
+    known[name] = { kind, url };
+  }
+  return known;
+}
+
+/** One SQS client for all queues. It does not retry: the relay does, because order and attempts depend on it. */
+export function publishers(config: RelayConfig): Record<string, Publisher> {
+  const client = new SQSClient({
+    maxAttempts: 1,
+    useQueueUrlAsEndpoint: false,
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000, httpsAgent: { maxSockets: 64, keepAlive: true } },
+  });
+  return Object.fromEntries(
+    Object.entries(config.destinations).map(([name, { kind, url }]) => [
+      name,
+      sqsPublisher({ client, queueUrl: url, fifo: kind === 'sqs-fifo' }),
+    ]),
+  );
+}

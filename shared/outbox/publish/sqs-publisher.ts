@@ -1,0 +1,83 @@
+import {
+  GetQueueAttributesCommand,
+  SendMessageBatchCommand,
+  type SendMessageBatchRequestEntry,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { PublishError } from './publish-error.ts';
+import type { Message, Publisher, PublishResult } from './publisher.ts';
+
+export interface SqsPublisherOptions {
+  readonly client: SQSClient;
+  readonly queueUrl: string;
+  /** FIFO queues get group and deduplication ids. */
+  readonly fifo: boolean;
+  /** Milliseconds; default 5000. */
+  readonly timeoutMs?: number;
+}
+
+/** SQS: at most 10 messages and 1,048,576 bytes a call, one result per message, HTTP 200 even when some were refused. */
+export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPublisherOptions): Publisher {
+  return {
+    limits: { entries: 10, bytes: 1_048_576, timeoutMs },
+
+    async preflight() {
+      try {
+        const { Attributes } = await client.send(
+          new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['FifoQueue'] }),
+          { abortSignal: AbortSignal.timeout(timeoutMs) },
+        );
+        const isFifo = Attributes?.['FifoQueue'] === 'true';
+        if (isFifo !== fifo) {
+          throw new PublishError(
+            'QueueKindMismatch',
+            `The queue is ${isFifo ? 'a FIFO queue' : 'a standard queue'}, the catalogue says ${fifo ? 'sqs-fifo' : 'sqs'}. Nothing was sent. Change one of them.`,
+          );
+        }
+      } catch (error) {
+        throw asPublishError(error);
+      }
+    },
+
+    async publish(messages) {
+      try {
+        const { Successful = [], Failed = [] } = await client.send(
+          new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: messages.map((message, index) => entryOf(message, index, fifo)) }),
+          { abortSignal: AbortSignal.timeout(timeoutMs) },
+        );
+        const results = new Map<string, PublishResult>();
+        for (const entry of Successful) {
+          results.set(entry.Id ?? '', { ok: true, messageId: entry.MessageId ?? '' });
+        }
+        for (const entry of Failed) {
+          results.set(entry.Id ?? '', { ok: false, code: entry.Code ?? 'Unknown', reason: entry.Message ?? '' });
+        }
+        return messages.map(
+          (_, index) =>
+            results.get(String(index)) ?? { ok: false, code: 'NoAnswer', reason: 'the answer does not mention this message' },
+        );
+      } catch (error) {
+        throw asPublishError(error);
+      }
+    },
+
+    close() {
+      client.destroy();
+    },
+  };
+}
+
+function entryOf(message: Message, index: number, fifo: boolean): SendMessageBatchRequestEntry {
+  return {
+    Id: String(index),
+    MessageBody: message.body,
+    ...(fifo && { MessageGroupId: message.groupId, MessageDeduplicationId: message.deduplicationId }),
+  };
+}
+
+/** The SDK names service errors in `name`, network errors in `code`. */
+function asPublishError(error: unknown): PublishError {
+  if (error instanceof PublishError) return error;
+  const { name, code, message } = error as { name?: string; code?: string; message?: string };
+  return new PublishError(code ?? name ?? 'Unknown', message ?? 'the call failed', { cause: error });
+}

@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import type { Queryable } from '../../database/index.ts';
+import type { Log } from '../../telemetry/index.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import { type Circuit, closedCircuit, failed, isProbing, waitFor } from './circuit.ts';
+import { type Clock, moment, elapsed, systemClock } from './clock.ts';
+import type { Delivery, InstalledDestination } from './delivery.ts';
+import { fetchWindow, readDestinations, type WindowLimits } from './fetch.ts';
+import { endLease, keepLease, type Lease, leaseLeft, markBusy, markIdle, register, workablePartitions } from './lease.ts';
+import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
+import { sendWindow } from './send.ts';
+import { settle } from './settle.ts';
+
+/** A connection of the relay's own. It is used by nothing else, and carries no state of a session. */
+export interface RelayConnection extends Queryable {
+  /** Calls back when the connection is lost. */
+  on(event: 'error' | 'end', listener: (error?: Error) => void): unknown;
+  end(): Promise<void>;
+}
+
+export interface RelayOptions {
+  /** Opens a connection as a user with the role `outbox_relay`. Called again when one is lost. */
+  readonly connect: () => Promise<RelayConnection>;
+  /** By the destination's name in the catalogue. */
+  readonly publishers: Readonly<Record<string, Publisher>>;
+  readonly log: Log;
+  /** The schedule or process that starts this relay; a younger relay of the same slot takes over from an older one. */
+  readonly slot: string;
+  /** `continuous` polls until its time is over or a younger one takes over; `drain` ends when nothing is due. */
+  readonly mode: 'continuous' | 'drain';
+  /** Ends at the latest after this long. Seconds; default: never. */
+  readonly maxSeconds?: number;
+  /** Ends early, after what is in flight: for SIGTERM. */
+  readonly signal?: AbortSignal;
+  /** How long a partition is held without renewal. Seconds; default 30. */
+  readonly leaseSeconds?: number;
+  /** Calls in flight per destination; default 8. */
+  readonly concurrency?: number;
+  readonly window?: WindowLimits;
+  readonly policy?: RetryPolicy;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+export type RelayEnd = 'handed-over' | 'drained' | 'time-over' | 'stopped';
+
+export interface RelayReport {
+  readonly ended: RelayEnd;
+  readonly published: number;
+  readonly retried: number;
+  readonly parked: number;
+}
+
+const WINDOW: WindowLimits = { rows: 1_000, bytes: 32 * 1024 * 1024, rowsOfAggregate: 100 };
+/** After an outage a few messages probe. */
+const PROBE: WindowLimits = { rows: 10, bytes: 1024 * 1024, rowsOfAggregate: 1 };
+/** Milliseconds between two looks when there was nothing: soon after work, then rarer. */
+const POLL_MS = { least: 20, most: 250 };
+
+interface Run {
+  readonly options: RelayOptions;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly owner: string;
+  readonly startedAt: ReturnType<typeof moment>;
+  readonly circuits: Map<string, Circuit>;
+  readonly counts: { published: number; retried: number; parked: number };
+  readonly preflighted: Set<string>;
+  end?: RelayEnd;
+}
+
+/**
+ * The relay: lease partitions, fetch, pack, publish, settle, until it is over.
+ *
+ * Every event is sent at least once; per aggregate and destination, first occurrences leave in sequence order, with any number of relays. A lost
+ * connection costs repeats, never events: the relay opens another and fetches again what was not settled.
+ */
+export async function runRelay(options: RelayOptions): Promise<RelayReport> {
+  const clock = options.clock ?? systemClock;
+  const run: Run = {
+    options,
+    clock,
+    random: options.random ?? Math.random,
+    owner: randomUUID(),
+    startedAt: moment(clock),
+    circuits: new Map(),
+    counts: { published: 0, retried: 0, parked: 0 },
+    preflighted: new Set(),
+  };
+  const database = closedCircuit();
+  while (run.end === undefined) {
+    try {
+      await runSession(run);
+    } catch (error) {
+      failed(database, clock.monotonic(), run.random);
+      const { code, name } = error as { code?: string; name?: string };
+      options.log.error('the relay lost its database; what was not settled will be fetched again', {
+        code: code ?? name,
+        retryInMs: Math.round(waitFor(database, clock.monotonic())),
+      });
+      if (isOver(run)) break;
+      await clock.sleep(waitFor(database, clock.monotonic()), options.signal);
+      isOver(run);
+    }
+  }
+  return { ended: run.end ?? 'stopped', ...run.counts };
+}
+
+/** Whether this run should start nothing more; says why. */
+function isOver(run: Run): boolean {
+  const { maxSeconds, signal } = run.options;
+  if (signal?.aborted === true) run.end ??= 'stopped';
+  if (maxSeconds !== undefined && elapsed(run.clock, run.startedAt) >= maxSeconds * 1000) run.end ??= 'time-over';
+  return run.end !== undefined;
+}
+
+/** One connection's life. */
+async function runSession(run: Run): Promise<void> {
+  const { connect, signal, slot, leaseSeconds = 30 } = run.options;
+  const db = await connect();
+  // Ends the waits of this session: when one part fails, the others stop too.
+  const session = new AbortController();
+  setMaxListeners(0, session.signal);
+  const abort = (): void => session.abort();
+  db.on('error', abort);
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
+    await keepLease(db, lease, run.clock);
+    const destinations = await readDestinations(db);
+    const lanes = destinations.map((destination) => runLane(run, db, lease, destination, session.signal).catch(abortAll(session)));
+    void Promise.allSettled(lanes).then(abort);
+    const keeping = keepLeasing(run, db, lease, session.signal).catch(abortAll(session));
+    // All of them, also when one failed: what another has in flight must be answered before the connection goes.
+    for (const part of await Promise.allSettled([...lanes, keeping])) {
+      if (part.status === 'rejected') throw part.reason;
+    }
+    await endLease(db, lease);
+    isOver(run);
+    run.end ??= 'drained';
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    await db.end().catch(() => {});
+  }
+}
+
+function abortAll(session: AbortController): (error: unknown) => never {
+  return (error) => {
+    session.abort();
+    throw error;
+  };
+}
+
+/** Renews on a timer, a third of the lease, work or not; sooner while partitions of the share are still somebody else's. */
+async function keepLeasing(run: Run, db: Queryable, lease: Lease, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const settled = lease.held.size === lease.share;
+    await run.clock.sleep(settled ? (lease.seconds * 1000) / 3 : 500, signal);
+    if (signal.aborted) return;
+    await keepLease(db, lease, run.clock);
+    if (lease.share === 0) run.end ??= 'handed-over';
+    if (isOver(run)) return;
+  }
+}
+
+/** One destination's work. Lanes share the connection and the lease, and nothing else: one that is away does not stop the others. */
+async function runLane(
+  run: Run,
+  db: Queryable,
+  lease: Lease,
+  destination: InstalledDestination,
+  signal: AbortSignal,
+): Promise<void> {
+  const { options, clock } = run;
+  const publisher = options.publishers[destination.name];
+  if (publisher === undefined) {
+    options.log.error('no publisher is configured for this destination; its events wait, and the lag alarm will see them', {
+      destination: destination.name,
+    });
+    return;
+  }
+  const circuit = run.circuits.get(destination.name) ?? closedCircuit();
+  run.circuits.set(destination.name, circuit);
+  let poll = POLL_MS.least;
+  while (!isOver(run) && !signal.aborted) {
+    const wait = waitFor(circuit, clock.monotonic());
+    if (wait > 0) {
+      if (options.mode === 'drain') return;
+      await clock.sleep(wait, signal);
+      continue;
+    }
+    if (!(await passesPreflight(run, destination, publisher, circuit))) continue;
+
+    const limits = isProbing(circuit) ? PROBE : (options.window ?? WINDOW);
+    const window = await fetchWindow(db, destination, workablePartitions(lease), limits);
+    if (window.length === 0) {
+      if (options.mode === 'drain' && lease.held.size >= lease.share) return;
+      await clock.sleep(poll, signal);
+      poll = Math.min(poll * 2, POLL_MS.most);
+      continue;
+    }
+    poll = POLL_MS.least;
+    await work(run, db, lease, destination, publisher, circuit, window);
+  }
+}
+
+async function work(
+  run: Run,
+  db: Queryable,
+  lease: Lease,
+  destination: InstalledDestination,
+  publisher: Publisher,
+  circuit: Circuit,
+  window: readonly Delivery[],
+): Promise<void> {
+  const { options, clock } = run;
+  const partitions = new Set(window.map((delivery) => delivery.partition));
+  markBusy(lease, partitions);
+  try {
+    await sendWindow(window, {
+      destination,
+      publisher,
+      circuit,
+      clock,
+      random: run.random,
+      policy: options.policy ?? RETRY_POLICY,
+      log: options.log,
+      concurrency: options.concurrency ?? 8,
+      mayStart: (partition) =>
+        !isOver(run) && lease.held.has(partition) && leaseLeft(lease, clock) > publisher.limits.timeoutMs + 1_000,
+      settle: async (entries) => {
+        await settle(db, lease.owner, entries);
+        for (const { outcome } of entries) {
+          if (outcome.kind === 'published') run.counts.published += 1;
+          else if (outcome.kind === 'retry') run.counts.retried += 1;
+          else run.counts.parked += 1;
+        }
+      },
+    });
+  } finally {
+    markIdle(lease, partitions);
+  }
+}
+
+/** Once a run, before the first send: a wrong name or a missing right is said in one line, and nothing is marked. */
+async function passesPreflight(
+  run: Run,
+  destination: InstalledDestination,
+  publisher: Publisher,
+  circuit: Circuit,
+): Promise<boolean> {
+  if (run.preflighted.has(destination.name)) return true;
+  try {
+    await publisher.preflight();
+    run.preflighted.add(destination.name);
+    return true;
+  } catch (error) {
+    failed(circuit, run.clock.monotonic(), run.random);
+    const { code, message } = error as { code?: string; message?: string };
+    run.options.log.error('the destination cannot be used: nothing was sent and nothing marked; check its address and the rights of the relay', {
+      destination: destination.name,
+      code,
+      reason: message,
+    });
+    return false;
+  }
+}
