@@ -3,10 +3,10 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 /** What the library logs to. A powertools Logger fits as it is; so does `console`. */
 export interface Log {
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
+  debug(message: string, ...fields: LogFields[]): void;
+  info(message: string, ...fields: LogFields[]): void;
+  warn(message: string, ...fields: LogFields[]): void;
+  error(message: string, ...fields: LogFields[]): void;
 }
 
 /** Drops everything. */
