@@ -49,10 +49,10 @@ describe('lines that tie the project to one machine', () => {
   test.each([
     [`see ${slash}home/somebody/project`, 'a path of one machine'],
     [`"${slash}root/.cache"`, 'a path of one machine'],
-    [`registry${'='}https://example.com`, 'the address of a registry'],
-    [`--index${'-'}url https://example.com/simple`, 'the address of a registry'],
+    [['registry', 'https://example.com'].join('='), 'the address of a registry'],
+    [['--index', 'url https://example.com/simple'].join('-'), 'the address of a registry'],
     [`https:${slash}/registry.example.com/pg`, 'the address of a registry'],
-    [`      "resolved"${':'} "https://example.com/pg.tgz"`, expect.stringContaining('a download address')],
+    [['"resolved"', ' "https://example.com/pg.tgz"'].join(':'), expect.stringContaining('a download address')],
     [`${'<'.repeat(7)} HEAD`, 'an unresolved merge'],
   ])('%s', (line, reason) => {
     expect(findingsIn('a.txt', `fine\n${line}\n`)).toEqual([{ file: 'a.txt', line: 2, reason }]);
