@@ -1,0 +1,2 @@
+export function installReason(root: string): string | null;
+export function installFailure(output: string): string;

@@ -1,0 +1,59 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+export interface Snippet {
+  readonly document: string;
+  /** Line of the first line of code. */
+  readonly line: number;
+  readonly code: string;
+}
+
+/** The fenced `ts` blocks of a document. Each is a module of its own and must compile as a reader would paste it. */
+export function snippetsOf(document: string, text: string): Snippet[] {
+  const snippets: Snippet[] = [];
+  let open: { line: number; code: string[] } | null = null;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (open === null) {
+      if (/^```ts\s*$/.test(line)) open = { line: index + 2, code: [] };
+    } else if (/^```\s*$/.test(line)) {
+      snippets.push({ document, line: open.line, code: open.code.join('\n') });
+      open = null;
+    } else {
+      open.code.push(line);
+    }
+  }
+  return snippets;
+}
+
+/** What the documents import by the name of the published package stands for these doors. */
+const DOORS: Readonly<Record<string, string>> = {
+  'sealed-outbox': 'shared/outbox/index.ts',
+  'sealed-outbox/consumer': 'shared/inbox/index.ts',
+  'sealed-outbox/database': 'shared/database/index.ts',
+  'sealed-outbox/events': 'shared/events/index.ts',
+};
+
+/**
+ * Writes each snippet as a file, padded with empty lines so that the compiler's line numbers are the document's, and a
+ * configuration for `tsc -p`. Answers with the configuration's path.
+ */
+export function writeSnippets(root: string, folder: string, snippets: readonly Snippet[]): string {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const [index, snippet] of snippets.entries()) {
+    const name = `${snippet.document.replaceAll(/[^\w-]/g, '_')}_${index + 1}.ts`;
+    writeFileSync(join(folder, name), `${'\n'.repeat(snippet.line - 1)}${snippet.code}\n`);
+  }
+  const up = relative(folder, root);
+  const config = join(folder, 'tsconfig.json');
+  const paths = Object.fromEntries(Object.entries(DOORS).map(([name, door]) => [name, [`${up}/${door}`]]));
+  writeFileSync(
+    config,
+    JSON.stringify({
+      extends: `${up}/tsconfig.base.json`,
+      compilerOptions: { exactOptionalPropertyTypes: true, noUnusedLocals: false, noUnusedParameters: false, paths },
+      include: ['*.ts'],
+    }),
+  );
+  return config;
+}

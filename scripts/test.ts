@@ -1,0 +1,89 @@
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseTestArguments, SUITES, type Suite } from './test/arguments.ts';
+import { countedLine, type RunOutcome, summarize } from './test/summary.ts';
+import { runChild } from './child.ts';
+
+const HELP = `npm test -- [suite…] [vitest arguments…]
+
+Runs the tests with what they need and counts them. Suites:
+  unit         pure functions, no network
+  integration  a real PostgreSQL, an SQS in the process
+  infra        the CloudFormation templates
+  e2e          the stack deployed to the local cloud (needs Python 3.11 or later)
+  long         full sizes and soaks, up to 75 minutes (npm run test:long)
+
+Without a suite: unit, integration, infra, e2e. Everything else goes to vitest, for example
+  npm test -- unit integration -t "holds later events"
+  npm test -- integration test/integration/relay.test.ts
+
+The last line counts the tests from vitest's own report. The exit code is 0 only if every test passed, no suite was empty
+and vitest itself ended well.`;
+
+const REPORTS = join('.local', 'reports');
+
+/** The suites share one vitest, except e2e: nothing else may take its processor time while it measures. */
+function groups(suites: readonly Suite[]): Suite[][] {
+  const together = suites.filter((suite) => suite !== 'e2e');
+  return [together, suites.filter((suite) => suite === 'e2e')].filter((group) => group.length > 0);
+}
+
+async function runGroup(group: readonly Suite[], vitestArguments: readonly string[]): Promise<RunOutcome> {
+  const report = join(REPORTS, `${group.join('-')}.json`);
+  const skipped = join(REPORTS, `${group.join('-')}-skipped.json`);
+  rmSync(report, { force: true });
+  rmSync(skipped, { force: true });
+  const { code } = await runChild(
+    process.execPath,
+    [
+      join('node_modules', 'vitest', 'vitest.mjs'),
+      'run',
+      ...group.flatMap((suite) => ['--project', suite]),
+      // An empty suite is named below, not here.
+      '--passWithNoTests',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${report}`,
+      '--reporter=./scripts/test/skipped-reporter.ts',
+      ...vitestArguments,
+    ],
+    { env: { SKIPPED_TESTS_FILE: skipped } },
+  );
+  return { suites: group, code, report: readJson(report), skipped: readJson(skipped) };
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+async function main(words: readonly string[]): Promise<number> {
+  const parsed = parseTestArguments(words);
+  if (parsed.help) {
+    console.log(HELP);
+    return 0;
+  }
+  mkdirSync(REPORTS, { recursive: true });
+  const generated = await runChild(process.execPath, [join('scripts', 'generate.ts')]);
+  if (generated.code !== 0) {
+    console.log('FAILED npm run generate: no test was run.\n0 passed, 1 failed, 0 skipped');
+    return 1;
+  }
+  const suites = parsed.suites.length > 0 ? parsed.suites : SUITES.filter((suite) => suite !== 'long');
+  const outcomes: RunOutcome[] = [];
+  for (const group of groups(suites)) {
+    console.log(`\nRunning ${group.join(', ')} …`);
+    const started = Date.now();
+    outcomes.push(await runGroup(group, parsed.rest));
+    console.log(`Ran ${group.join(', ')} in ${((Date.now() - started) / 1000).toFixed(1)} s.`);
+  }
+  const summary = summarize(outcomes, { root: process.cwd(), filtered: parsed.rest.length > 0 });
+  for (const line of summary.lines) console.log(line);
+  console.log(countedLine(summary));
+  return summary.ok ? 0 : 1;
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs';
+import { defineConfig } from 'vitest/config';
+
+const SECOND = 1000;
+
+/**
+ * One project per kind of test; `scripts/test.ts` runs them and counts. Time limits are generous on purpose: a test
+ * that is slow on a busy machine is not wrong, one that hangs still ends.
+ */
+export default defineConfig({
+  test: {
+    // Two cores are what CI has. A worker per file, so that no test sees another file's module state.
+    maxWorkers: 2,
+    reporters: ['default'],
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          setupFiles: ['test/support/no-network.ts'],
+          testTimeout: 10 * SECOND,
+        },
+      },
+      {
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts'],
+          globalSetup: ['test/support/postgres-global.ts'],
+          testTimeout: 60 * SECOND,
+          hookTimeout: 60 * SECOND,
+        },
+      },
+      {
+        test: {
+          name: 'infra',
+          include: ['test/infra/**/*.test.ts'],
+          // A synthesis bundles every function.
+          testTimeout: 120 * SECOND,
+          hookTimeout: 120 * SECOND,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['test/e2e/global-setup.ts'],
+          // All files share one deployed cloud.
+          fileParallelism: false,
+          testTimeout: 180 * SECOND,
+          hookTimeout: 300 * SECOND,
+        },
+      },
+      {
+        test: {
+          name: 'long',
+          include: ['test/long/**/*.test.ts'],
+          globalSetup: ['test/support/postgres-global.ts'],
+          fileParallelism: false,
+          testTimeout: 75 * 60 * SECOND,
+          hookTimeout: 300 * SECOND,
+        },
+      },
+    ].map((project) => ({
+      ...project,
+      test: { ...project.test, globalSetup: project.test.globalSetup?.filter((file) => existsSync(file)) ?? [] },
+    })),
+  },
+});
