@@ -1,0 +1,55 @@
+import middy from '@middy/core';
+import { isDatabaseAway } from './connection.ts';
+import { type Answer, problemAnswer, ProblemError } from './problem.ts';
+import type { HttpEvent } from './request.ts';
+import { routeOf } from './routes.ts';
+import type { Service } from './service.ts';
+
+/** What API Gateway takes as an answer. */
+export interface HttpResult {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** How long a caller should wait while the database is away. Seconds. */
+const RETRY_AFTER = '5';
+
+/** The Lambda handler of the sample API. */
+export function createHandler(service: Service) {
+  return middy<HttpEvent, HttpResult>()
+    .onError((request) => {
+      const problem = problemOf(service, request.error);
+      request.response = result(problemAnswer(problem, request.event.rawPath));
+    })
+    .handler(async (event) => result(await routeOf(event)(service, event)));
+}
+
+function result(answer: Answer): HttpResult {
+  return {
+    statusCode: answer.status,
+    headers: { 'cache-control': 'no-store', ...answer.headers },
+    body: answer.body,
+  };
+}
+
+function problemOf(service: Service, error: unknown): ProblemError {
+  if (error instanceof ProblemError) return error;
+  if (isDatabaseAway(error)) {
+    service.log.warn('the database did not answer; the caller is asked to come back', failureFields(error));
+    return new ProblemError('unavailable', 'The service cannot reach its database. Repeat the request with the same key.', {
+      headers: { 'retry-after': RETRY_AFTER },
+      cause: error,
+    });
+  }
+  service.log.error('a request failed', failureFields(error));
+  return new ProblemError('internal', 'The request was not carried out. The failure was logged.', { cause: error });
+}
+
+/** PostgreSQL's messages and details quote values of the row, so only what names the place is logged. */
+function failureFields(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { error: typeof error };
+  const { code, constraint, routine } = error as { code?: unknown; constraint?: unknown; routine?: unknown };
+  const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
+  return { error: error.name, code, constraint, routine, stack: frames.slice(0, 12).join('\n') };
+}

@@ -1,0 +1,68 @@
+import { SealedOutboxError } from '../../../shared/errors/index.ts';
+import type { Violation } from '../../../shared/events/index.ts';
+
+/** The kinds of problem that this API answers with (RFC 9457); the name is the last part of `type`. */
+const KINDS = {
+  'invalid-request': { status: 400, title: 'The request is not valid' },
+  'not-found': { status: 404, title: 'Not found' },
+  'method-not-allowed': { status: 405, title: 'Method not allowed' },
+  overpayment: { status: 409, title: 'The payment is more than what is owed' },
+  'idempotency-key-reused': { status: 409, title: 'The idempotency key belongs to another request' },
+  'content-too-large': { status: 413, title: 'The body is too large' },
+  'unsupported-media-type': { status: 415, title: 'The body is not JSON' },
+  internal: { status: 500, title: 'Something went wrong' },
+  unavailable: { status: 503, title: 'Temporarily unavailable' },
+} as const;
+
+export type ProblemKind = keyof typeof KINDS;
+
+/** A request that is answered with a problem. The detail is for the caller: it never tells of the inside. */
+export class ProblemError extends SealedOutboxError {
+  readonly kind: ProblemKind;
+  readonly violations: readonly Violation[];
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    kind: ProblemKind,
+    detail: string,
+    more: {
+      readonly violations?: readonly Violation[];
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(kind, detail, 'cause' in more ? { cause: more.cause } : undefined);
+    this.kind = kind;
+    this.violations = more.violations ?? [];
+    this.headers = more.headers ?? {};
+  }
+}
+
+/** What a handler answers. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text. */
+  readonly body: string;
+}
+
+export function problemAnswer(error: ProblemError, path: string): Answer {
+  const { status, title } = KINDS[error.kind];
+  return {
+    status,
+    headers: { 'content-type': 'application/problem+json', ...error.headers },
+    body: JSON.stringify({
+      type: `/problems/${error.kind}`,
+      title,
+      status,
+      detail: error.message,
+      instance: encodeURI(path.toWellFormed()),
+      ...(error.violations.length > 0 ? { errors: error.violations } : {}),
+    }),
+  };
+}
+
+/** An answer of 2xx. */
+export function jsonAnswer(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) };
+}

@@ -1,0 +1,80 @@
+import { revalidate } from './connection.ts';
+import { answerOnce, requestHash } from './idempotency.ts';
+import { issueInvoice, type IssueInvoice } from './issue-invoice.ts';
+import { openApiText } from './openapi.ts';
+import { type Answer, ProblemError } from './problem.ts';
+import { readInvoice } from './read-invoice.ts';
+import { recordPayment, type RecordPayment } from './record-payment.ts';
+import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId, traceparent } from './request.ts';
+import type { Service } from './service.ts';
+import { type Unit, unitOfWork } from './unit-of-work.ts';
+import { validators } from './validators.generated.js';
+
+type Route = (service: Service, event: HttpEvent) => Promise<Answer>;
+
+/** Every route, under the key that API Gateway gives it. */
+export const routes: Readonly<Record<string, Route>> = {
+  'POST /invoices': async (service, event) => {
+    const key = idempotencyKey(event);
+    const bytes = bodyBytes(event);
+    const body = parseBody<IssueInvoice>(bytes, validators.issueInvoice);
+    return write(service, event, key, requestHash('POST', '/invoices', bytes), (unit) =>
+      issueInvoice(service, unit, body),
+    );
+  },
+  'GET /invoices/{id}': async (service, event) => {
+    const id = pathId(event);
+    await revalidate(service.pool);
+    return readInvoice(service.pool, id);
+  },
+  'POST /invoices/{id}/payments': async (service, event) => {
+    const id = pathId(event);
+    const key = idempotencyKey(event);
+    const bytes = bodyBytes(event);
+    const body = parseBody<RecordPayment>(bytes, validators.recordPayment);
+    return write(service, event, key, requestHash('POST', `/invoices/${id}/payments`, bytes), (unit) =>
+      recordPayment(service, unit, id, body),
+    );
+  },
+  'GET /openapi.json': async () => ({
+    status: 200,
+    headers: { 'content-type': 'application/json' },
+    body: openApiText(),
+  }),
+};
+
+async function write(
+  service: Service,
+  event: HttpEvent,
+  key: string,
+  hash: Buffer,
+  work: (unit: Unit) => Promise<Answer>,
+): Promise<Answer> {
+  const trace = traceparent(event);
+  const metadata = trace === undefined ? {} : { traceparent: trace };
+  await revalidate(service.pool);
+  return unitOfWork(service.pool, metadata, (unit) => answerOnce(unit.tx, key, hash, () => work(unit)));
+}
+
+/** Finds the route. @throws ProblemError 404, 405 */
+export function routeOf(event: HttpEvent): Route {
+  const route = Object.hasOwn(routes, event.routeKey) ? routes[event.routeKey] : undefined;
+  if (route !== undefined) return route;
+  // The gateway's catch-all route ends here.
+  const allowed = Object.keys(routes)
+    .map((key) => key.split(' ', 2) as [string, string])
+    .filter(([, template]) => matches(template, event.rawPath))
+    .map(([method]) => method);
+  if (allowed.length > 0) {
+    throw new ProblemError('method-not-allowed', `This path takes ${allowed.join(', ')} only.`, {
+      headers: { allow: allowed.join(', ') },
+    });
+  }
+  throw new ProblemError('not-found', 'There is nothing at this path.');
+}
+
+function matches(template: string, path: string): boolean {
+  const wanted = template.split('/');
+  const parts = path.split('/');
+  return parts.length === wanted.length && wanted.every((part, index) => part.startsWith('{') || part === parts[index]);
+}

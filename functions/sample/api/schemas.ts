@@ -1,0 +1,119 @@
+import { uuid } from '../catalogue/ids.ts';
+import { amountMinor, balanceMinor, currency } from '../catalogue/money.ts';
+
+/** Years of four digits that PostgreSQL's calendar has too; the format alone lets 0000 pass. */
+const date = { type: 'string', format: 'date', pattern: '^[12][0-9]{3}-' } as const;
+
+const line = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['description', 'quantity', 'unitPriceMinor'],
+  properties: {
+    description: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 200,
+      // Neither control characters nor half a surrogate pair: PostgreSQL refuses some of them, printers the rest.
+      pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+    },
+    quantity: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+    unitPriceMinor: amountMinor,
+  },
+} as const;
+
+const lines = { type: 'array', minItems: 1, maxItems: 200, items: line } as const;
+
+/** Body of `POST /invoices`. */
+const issueInvoice = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['customerId', 'currency', 'lines', 'dueOn'],
+  properties: { customerId: uuid, currency, lines, dueOn: date },
+} as const;
+
+/** Body of `POST /invoices/{id}/payments`. */
+const recordPayment = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['amountMinor'],
+  properties: { amountMinor },
+} as const;
+
+/** What requests are checked against: compiled by `npm run generate`, published in the OpenAPI document. */
+export const schemas = { issueInvoice, recordPayment };
+
+const status = { type: 'string', enum: ['open', 'paid'] } as const;
+const time = { type: 'string', format: 'date-time' } as const;
+
+const invoice = {
+  type: 'object',
+  additionalProperties: false,
+  required: [
+    'id',
+    'customerId',
+    'currency',
+    'totalMinor',
+    'paidMinor',
+    'remainingMinor',
+    'status',
+    'lines',
+    'dueOn',
+    'issuedAt',
+  ],
+  properties: {
+    id: uuid,
+    customerId: uuid,
+    currency,
+    totalMinor: amountMinor,
+    paidMinor: balanceMinor,
+    remainingMinor: balanceMinor,
+    status,
+    lines,
+    dueOn: date,
+    issuedAt: time,
+  },
+} as const;
+
+const payment = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'invoiceId', 'currency', 'amountMinor', 'paidMinor', 'remainingMinor', 'status', 'recordedAt'],
+  properties: {
+    id: uuid,
+    invoiceId: uuid,
+    currency,
+    amountMinor,
+    /** Of the invoice, this payment included. */
+    paidMinor: amountMinor,
+    remainingMinor: balanceMinor,
+    status,
+    recordedAt: time,
+  },
+} as const;
+
+/** RFC 9457. */
+const problem = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['type', 'title', 'status', 'detail', 'instance'],
+  properties: {
+    type: { type: 'string', format: 'uri-reference' },
+    title: { type: 'string' },
+    status: { type: 'integer', minimum: 400, maximum: 599 },
+    detail: { type: 'string' },
+    instance: { type: 'string', format: 'uri-reference' },
+    errors: {
+      type: 'array',
+      minItems: 1,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['pointer', 'detail'],
+        properties: { pointer: { type: 'string', format: 'json-pointer' }, detail: { type: 'string' } },
+      },
+    },
+  },
+} as const;
+
+/** What answers look like. */
+export const responseSchemas = { invoice, payment, problem };

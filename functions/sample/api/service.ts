@@ -1,0 +1,13 @@
+import type pg from 'pg';
+import type { Outbox } from '../../../shared/outbox/index.ts';
+import type { Log } from '../../../shared/telemetry/index.ts';
+import type { definition } from '../catalogue/definition.ts';
+
+/** What the operations work with. */
+export interface Service {
+  readonly pool: pg.Pool;
+  readonly outbox: Outbox<typeof definition>;
+  readonly log: Log;
+  /** A new UUID. */
+  readonly newId: () => string;
+}
