@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { SealedOutboxError } from '../shared/errors/index.ts';
-import { defaultOutput, generateValidators } from './generate-validators.ts';
+import { defaultOutput, generateValidators } from './generate/generate-validators.ts';
 
 const HELP = `Compiles the JSON Schemas of a catalogue to validators that need no compiler at run time.
 

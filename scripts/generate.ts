@@ -1,5 +1,5 @@
 /** Makes the git-ignored files that the rest imports: `npm run generate`. */
-import { defaultOutput, generateValidators } from '../cli/generate-validators.ts';
+import { defaultOutput, generateValidators } from '../cli/generate/generate-validators.ts';
 
 const MODULES = ['functions/sample/catalogue/definition.ts', 'functions/sample/api/schemas.ts'];
 

@@ -11,7 +11,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   infra: ['infra', 'shared'],
   cli: ['cli', 'shared'],
   local: ['local', 'shared'],
-  scripts: ['scripts', 'functions', 'shared'],
+  scripts: ['scripts', 'cli', 'functions', 'shared'],
 };
 
 /** Tests and benchmarks look at everything, also behind the doors. */

@@ -114,12 +114,7 @@ function checkKeys(object: object, known: ReadonlySet<string>, where: string): v
   }
 }
 
-function checkSize(
-  catalogue: CompiledCatalogue,
-  destinations: readonly string[],
-  data: unknown,
-  where: string,
-): void {
+function checkSize(catalogue: CompiledCatalogue, destinations: readonly string[], data: unknown, where: string): void {
   const bytes = ENVELOPE_BYTES + Buffer.byteLength(JSON.stringify(data));
   for (const name of destinations) {
     const destination = catalogue.destinations[name];

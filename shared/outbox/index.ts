@@ -14,7 +14,13 @@
  * 3. `lag.ts`             what waits, seen independently of the relay.
  */
 export type { AnyEvent } from './append.ts';
-export { type AppendedEvent, createOutbox, type Outbox, type OutboxEvent, type OutboxOptions } from './create-outbox.ts';
+export {
+  type AppendedEvent,
+  createOutbox,
+  type Outbox,
+  type OutboxEvent,
+  type OutboxOptions,
+} from './create-outbox.ts';
 export {
   CommitNotDurableError,
   EventDataInvalidError,

@@ -40,7 +40,8 @@ const SOCKET = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
 ]);
-const DRIVER = /^(?:Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout exceeded when trying to connect|timeout expired)/i;
+const DRIVER =
+  /^(?:Connection terminated|Client has encountered a connection error|Client was closed|Query read timeout|timeout exceeded when trying to connect|timeout expired)/i;
 
 /** Whether an error says that the database is away, overloaded, or gave up waiting: nobody's mistake, and it passes. */
 export function isDatabaseAway(error: unknown): boolean {

@@ -1,4 +1,5 @@
-import middy from '@middy/core';
+import middyfy from '@middy/core';
+import type { Context } from 'aws-lambda';
 import { isDatabaseAway } from './connection.ts';
 import { type Answer, problemAnswer, ProblemError } from './problem.ts';
 import type { HttpEvent } from './request.ts';
@@ -15,9 +16,11 @@ export interface HttpResult {
 /** How long a caller should wait while the database is away. Seconds. */
 const RETRY_AFTER = '5';
 
+export type ApiHandler = (event: HttpEvent, context: Context) => Promise<HttpResult>;
+
 /** The Lambda handler of the sample API. */
-export function createHandler(service: Service) {
-  return middy<HttpEvent, HttpResult>()
+export function createHandler(service: Service): ApiHandler {
+  return middyfy<HttpEvent, HttpResult>()
     .onError((request) => {
       const problem = problemOf(service, request.error);
       request.response = result(problemAnswer(problem, request.event.rawPath));
@@ -37,10 +40,14 @@ function problemOf(service: Service, error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (isDatabaseAway(error)) {
     service.log.warn('the database did not answer; the caller is asked to come back', failureFields(error));
-    return new ProblemError('unavailable', 'The service cannot reach its database. Repeat the request with the same key.', {
-      headers: { 'retry-after': RETRY_AFTER },
-      cause: error,
-    });
+    return new ProblemError(
+      'unavailable',
+      'The service cannot reach its database. Repeat the request with the same key.',
+      {
+        headers: { 'retry-after': RETRY_AFTER },
+        cause: error,
+      },
+    );
   }
   service.log.error('a request failed', failureFields(error));
   return new ProblemError('internal', 'The request was not carried out. The failure was logged.', { cause: error });

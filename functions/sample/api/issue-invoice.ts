@@ -5,7 +5,7 @@ import { invoiceView } from './invoice-view.ts';
 import type { schemas } from './schemas.ts';
 import type { Unit } from './unit-of-work.ts';
 
-export type IssueInvoice = DataOf<typeof schemas.issueInvoice>;
+type IssueInvoice = DataOf<typeof schemas.issueInvoice>;
 
 /** Writes the invoice and says so, in one transaction. */
 export async function issueInvoice(service: Service, { tx, metadata }: Unit, body: IssueInvoice): Promise<Answer> {

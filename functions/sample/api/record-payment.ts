@@ -5,7 +5,7 @@ import type { schemas } from './schemas.ts';
 import type { Service } from './service.ts';
 import type { Unit } from './unit-of-work.ts';
 
-export type RecordPayment = DataOf<typeof schemas.recordPayment>;
+type RecordPayment = DataOf<typeof schemas.recordPayment>;
 
 /**
  * Writes the payment; the one that settles the invoice brings two events, in this order.

@@ -1,5 +1,7 @@
-import { isTraceparent, type Validate, violations } from '../../../shared/events/index.ts';
+import { type DataOf, isTraceparent, violations } from '../../../shared/events/index.ts';
 import { ProblemError } from './problem.ts';
+import type { schemas } from './schemas.ts';
+import { validators } from './validators.generated.js';
 
 /** The parts of an HTTP API event (payload version 2.0) that are read here. */
 export interface HttpEvent {
@@ -19,7 +21,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 
 /** The gateway sends header names in lower case; a caller in tests or behind another gateway may not. */
-export function header(event: HttpEvent, name: string): string | undefined {
+function header(event: HttpEvent, name: string): string | undefined {
   const found = Object.entries(event.headers).find(([key]) => key.toLowerCase() === name);
   return found?.[1];
 }
@@ -63,7 +65,10 @@ export function bodyBytes(event: HttpEvent): Buffer {
 }
 
 /** @throws ProblemError 400, naming the fields that are wrong by JSON Pointer. */
-export function parseBody<Body>(bytes: Buffer, validate: Validate): Body {
+export function parseBody<Name extends keyof typeof schemas>(
+  bytes: Buffer,
+  name: Name,
+): DataOf<(typeof schemas)[Name]> {
   let body: unknown;
   try {
     body = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -72,9 +77,9 @@ export function parseBody<Body>(bytes: Buffer, validate: Validate): Body {
       violations: [{ pointer: '', detail: 'is not JSON' }],
     });
   }
-  const found = violations(validate, body);
+  const found = violations(validators[name], body);
   if (found.length > 0) {
     throw new ProblemError('invalid-request', 'Some fields of the body are not valid.', { violations: found });
   }
-  return body as Body;
+  return body as DataOf<(typeof schemas)[Name]>;
 }

@@ -1,14 +1,13 @@
 import { revalidate } from './connection.ts';
 import { answerOnce, requestHash } from './idempotency.ts';
-import { issueInvoice, type IssueInvoice } from './issue-invoice.ts';
+import { issueInvoice } from './issue-invoice.ts';
 import { openApiText } from './openapi.ts';
 import { type Answer, ProblemError } from './problem.ts';
 import { readInvoice } from './read-invoice.ts';
-import { recordPayment, type RecordPayment } from './record-payment.ts';
+import { recordPayment } from './record-payment.ts';
 import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId, traceparent } from './request.ts';
 import type { Service } from './service.ts';
 import { type Unit, unitOfWork } from './unit-of-work.ts';
-import { validators } from './validators.generated.js';
 
 type Route = (service: Service, event: HttpEvent) => Promise<Answer>;
 
@@ -17,7 +16,7 @@ export const routes: Readonly<Record<string, Route>> = {
   'POST /invoices': async (service, event) => {
     const key = idempotencyKey(event);
     const bytes = bodyBytes(event);
-    const body = parseBody<IssueInvoice>(bytes, validators.issueInvoice);
+    const body = parseBody(bytes, 'issueInvoice');
     return write(service, event, key, requestHash('POST', '/invoices', bytes), (unit) =>
       issueInvoice(service, unit, body),
     );
@@ -31,7 +30,7 @@ export const routes: Readonly<Record<string, Route>> = {
     const id = pathId(event);
     const key = idempotencyKey(event);
     const bytes = bodyBytes(event);
-    const body = parseBody<RecordPayment>(bytes, validators.recordPayment);
+    const body = parseBody(bytes, 'recordPayment');
     return write(service, event, key, requestHash('POST', `/invoices/${id}/payments`, bytes), (unit) =>
       recordPayment(service, unit, id, body),
     );

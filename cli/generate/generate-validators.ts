@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type Catalogue, CatalogueError, catalogueSchemas } from '../shared/events/index.ts';
+import { type Catalogue, CatalogueError, catalogueSchemas } from '../../shared/events/index.ts';
 import { compileSchemas } from './compile-schemas.ts';
 
 /**
@@ -39,8 +39,8 @@ export async function generateValidators(module: string, output: string): Promis
 }
 
 async function writeIfChanged(file: string, text: string): Promise<boolean> {
-  const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
+  const before = await readFile(file, 'utf8').catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   });
   if (before === text) return false;

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import standaloneCode from 'ajv/dist/standalone/index.js';
 import addFormats from 'ajv-formats';
 import { build } from 'esbuild';
-import { CatalogueError, schemasFingerprint } from '../shared/events/index.ts';
+import { CatalogueError, schemasFingerprint } from '../../shared/events/index.ts';
 
 export interface CompileOptions {
   /** Find every fault of a value, not only the first. For small input of people; costs more on hostile input. */
@@ -73,7 +73,9 @@ export async function compileSchemas(
 
 /** Only the table is exported; a function of its own for each schema would be a second door. */
 function withoutExports(source: string): string {
-  return source.replaceAll(/^export const validate/gm, 'const validate').replaceAll(/;export const validate/g, ';const validate');
+  return source
+    .replaceAll(/^export const validate/gm, 'const validate')
+    .replaceAll(/;export const validate/g, ';const validate');
 }
 
 async function bundle(source: string, madeFrom: string): Promise<string> {
