@@ -1,3 +1,4 @@
+import { TransactionAbortedError } from '../database/index.ts';
 import { HandlerFailedError, OrderGapError, OrderLateError, OutOfTimeError } from './errors.ts';
 
 /**
@@ -25,6 +26,8 @@ export interface Failure {
   /** Stable: SQLSTATE, the operating system's error code, or one of this library's. */
   readonly code: string;
   readonly expected?: bigint;
+  /** Of a message that was refused as it is: the attribute or field and the rule, never a value. */
+  readonly reason?: string;
   /** Of a handler's error: its name and where it was thrown. */
   readonly errorName?: string;
   readonly frames?: readonly string[];
@@ -73,7 +76,8 @@ function findCode(error: unknown, wanted: (code: string) => boolean): string | u
 
 /** PostgreSQL has no class that begins with E; `EPIPE` and its like are not SQLSTATEs. */
 const isState = (code: string): boolean => /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code);
-const isShort = (code: string): boolean => /^[0-9A-Za-z_-]{1,60}$/.test(code);
+/** A code that may be logged: constants of programs look like this, payload values do not. */
+const isLoggable = (code: string): boolean => isState(code) || /^[A-Z][0-9A-Z_]{1,59}$/.test(code);
 const isRetryable = (code: string): boolean =>
   RETRY_ERRNOS.has(code) ||
   RETRY_STATES.has(code) ||
@@ -95,7 +99,12 @@ export function classifyFailure(error: unknown): Failure {
   if (error instanceof OrderLateError) return { class: 'late', code: error.code, expected: error.expected };
   if (error instanceof OutOfTimeError) return { class: 'time', code: error.code };
   if (error instanceof HandlerFailedError) return classifyHandlerFailure(error);
-  return { class: 'retry', code: findCode(error, isShort) ?? 'DATABASE_UNREACHABLE' };
+  // The handler swallowed a statement's error.
+  if (error instanceof TransactionAbortedError) return { class: 'handler', code: error.code };
+  // A value of the envelope that PostgreSQL cannot take, such as a time in the year 0: no retry changes that.
+  const dataState = findCode(error, (code) => isState(code) && code.startsWith('22'));
+  if (dataState !== undefined) return { class: 'malformed', code: dataState };
+  return { class: 'retry', code: findCode(error, isLoggable) ?? 'DATABASE_UNREACHABLE' };
 }
 
 function classifyHandlerFailure(error: HandlerFailedError): Failure {
@@ -105,7 +114,7 @@ function classifyHandlerFailure(error: HandlerFailedError): Failure {
   const { cause } = error;
   return {
     class: 'handler',
-    code: findCode(cause, isShort) ?? error.code,
+    code: findCode(cause, isLoggable) ?? error.code,
     ...(cause instanceof Error ? { errorName: safeName(cause), frames: stackFrames(cause) } : {}),
   };
 }

@@ -1,10 +1,6 @@
 import type pg from 'pg';
+import type { Connections } from '../database/index.ts';
 import { OutOfTimeError } from './errors.ts';
-
-/** What hands out connections: a `pg.Pool`, or one invocation's share of it. */
-export interface Connections {
-  connect(): Promise<pg.PoolClient>;
-}
 
 /** The part of Lambda's context that tells the time. */
 export interface Deadline {

@@ -22,11 +22,11 @@ export interface StreamPlace {
 export async function advancePosition(tx: Queryable, consumer: ConsumerIdentity, place: StreamPlace): Promise<void> {
   const { aggregateType, aggregateId, sequence } = place;
   const moved = await tx.query(
-    `insert into inbox.stream_position as position (consumer, aggregate_type, aggregate_id, sequence)
+    `insert into inbox.stream_position as known (consumer, aggregate_type, aggregate_id, sequence)
      values ($1, $2, $3, $4::bigint)
      on conflict (consumer, aggregate_type, aggregate_id) do update set sequence = excluded.sequence
-       where position.sequence < excluded.sequence and position.sequence >= $5::bigint
-     returning (position.xmax = 0) as inserted`,
+       where known.sequence < excluded.sequence and known.sequence >= $5::bigint
+     returning (known.xmax = 0) as inserted`,
     [consumer.name, aggregateType, aggregateId, sequence.toString(), lowestPositionBefore(sequence).toString()],
   );
   const row = moved.rows[0] as { inserted: boolean } | undefined;
