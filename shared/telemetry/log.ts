@@ -1,10 +1,7 @@
 /** Structured fields of a log line. Never a payload value: ids, names, counts, durations and codes only. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/**
- * What the library logs to. A powertools Logger fits as it is, which is why fields are a rest parameter; so does `console`.
- * At most one object of fields is given.
- */
+/** What the library logs to. A powertools Logger fits as it is; so does `console`. */
 export interface Log {
   debug(message: string, ...fields: LogFields[]): void;
   info(message: string, ...fields: LogFields[]): void;
