@@ -1,10 +1,33 @@
 import type pg from 'pg';
+import { SealedOutboxError } from '../errors/index.ts';
+
+/** What hands out connections, each given back by its `release`: a `pg.Pool` is one. */
+export interface Connections {
+  connect(): Promise<pg.PoolClient>;
+}
+
+/**
+ * A statement of the transaction had failed and `work` went on as if it had not (`TRANSACTION_ABORTED`). PostgreSQL answers
+ * such a commit with a rollback and no error: nothing of the transaction was kept. Let the statement's error pass, or
+ * put a savepoint around what may fail.
+ */
+export class TransactionAbortedError extends SealedOutboxError {
+  constructor() {
+    super(
+      'TRANSACTION_ABORTED',
+      'a statement of the transaction had failed and its error was swallowed: the commit rolled everything back. ' +
+        'Let the error pass, or put a savepoint around what may fail.',
+    );
+  }
+}
 
 /**
  * Runs `work` in one transaction on a connection of `pool`: commit when it resolves, roll back when it rejects.
  * A connection on which the rollback itself fails is thrown away, never handed to the next caller.
+ *
+ * @throws TransactionAbortedError (`TRANSACTION_ABORTED`); else whatever `work` or the database throws
  */
-export async function transaction<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
+export async function transaction<T>(pool: Connections, work: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   // A connection that is cut while nobody waits for an answer emits 'error'; without a listener that ends the process.
@@ -15,7 +38,8 @@ export async function transaction<T>(pool: pg.Pool, work: (tx: pg.PoolClient) =>
   try {
     await client.query('begin');
     const result = await work(client);
-    await client.query('commit');
+    const { command } = await client.query('commit');
+    if (command === 'ROLLBACK') throw new TransactionAbortedError();
     return result;
   } catch (error) {
     try {

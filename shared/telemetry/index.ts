@@ -1,2 +1,3 @@
+export { emfMetrics, type EmfOptions } from './emf.ts';
 export { type Log, type LogFields, silentLog } from './log.ts';
 export { type Metrics, type MetricUnit, noMetrics } from './metrics.ts';

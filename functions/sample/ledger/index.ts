@@ -1,0 +1,27 @@
+import { Logger } from '@aws-lambda-powertools/logger';
+import { createPool, databaseConfig } from '../../../shared/database/index.ts';
+import { eventConsumer } from '../../../shared/inbox/index.ts';
+import { emfMetrics } from '../../../shared/telemetry/index.ts';
+import { catalogue } from '../catalogue/index.ts';
+import { handlers } from './handlers.ts';
+
+const log = new Logger();
+
+/** Invoices in one batch (at most ten messages) that are worked on at once, each on a connection of its own. */
+const CONNECTIONS = 4;
+
+/** Consumes the queue `ledger.fifo`: a read model of invoices that follows their events strictly in order. */
+export const handler = eventConsumer({
+  name: 'ledger',
+  mode: 'strict',
+  startingPoint: 'beginning',
+  catalogue,
+  handlers,
+  pool: createPool(databaseConfig(process.env), { max: CONNECTIONS, applicationName: 'ledger', log }),
+  log,
+  metrics: emfMetrics({
+    dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'local' },
+    write: (line) => process.stdout.write(`${line}\n`),
+    now: Date.now,
+  }),
+});

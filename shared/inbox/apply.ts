@@ -1,0 +1,75 @@
+import type pg from 'pg';
+import { type Connections, transaction } from '../database/index.ts';
+import type { ReceivedEvent } from '../events/index.ts';
+import { takeEvent } from './dedupe.ts';
+import { HandlerFailedError } from './errors.ts';
+import { isServerAnswer, isStaleWriter } from './failure.ts';
+import type { AnyHandler } from './handlers.ts';
+import { advancePosition } from './position.ts';
+import type { ConsumerIdentity } from './register.ts';
+
+/**
+ * What became of an event that needs no return.
+ * - `effect`: its handler's work is committed
+ * - `repeat`: it had been applied before
+ * - `ignored`: the consumer has no handler for its type
+ */
+export type Applied =
+  | { readonly kind: 'effect'; readonly ageSeconds: number }
+  | { readonly kind: 'repeat' }
+  | { readonly kind: 'ignored' };
+
+/**
+ * Applies an event once: dedupe row, position and the handler's effect are committed together or not at all.
+ *
+ * A strict consumer moves over a type that it does not handle, because the aggregate's next event follows that one; a
+ * consumer without order has no reason to write anything about it.
+ *
+ * @param monotonicMs a clock that only serves to measure how long the handler took
+ * @throws what `classifyFailure` sorts; the transaction is then rolled back
+ */
+export async function applyOnce(
+  connections: Connections,
+  consumer: ConsumerIdentity,
+  event: ReceivedEvent,
+  handler: AnyHandler | undefined,
+  monotonicMs: () => number,
+): Promise<Applied> {
+  if (handler === undefined && consumer.mode === 'any') return { kind: 'ignored' };
+  let takenAt = 0;
+  const taken = await transaction(connections, async (tx) => {
+    try {
+      const age = await takeEvent(tx, consumer.name, event);
+      takenAt = monotonicMs();
+      if (age === null) return null;
+      if (consumer.mode === 'strict') await advancePosition(tx, consumer, event);
+      if (handler !== undefined) await runHandler(handler, event, tx);
+      return age;
+    } catch (error) {
+      // After a fail-over a pooled connection may still lead to the old writer, and would refuse every retry.
+      if (isStaleWriter(error)) tx.release(true);
+      throw error;
+    }
+  });
+  if (taken === null) return { kind: 'repeat' };
+  if (handler === undefined) return { kind: 'ignored' };
+  return { kind: 'effect', ageSeconds: Math.max(0, taken + (monotonicMs() - takenAt) / 1000) };
+}
+
+async function runHandler(handler: AnyHandler, event: ReceivedEvent, tx: pg.PoolClient): Promise<void> {
+  try {
+    await handler(event, { tx });
+  } catch (cause) {
+    throw new HandlerFailedError(cause, !(isServerAnswer(cause) || (await isAlive(tx))));
+  }
+}
+
+/** A lost connection rejects with an error that has no code. In a failed transaction an answer is an error, too. */
+async function isAlive(tx: pg.PoolClient): Promise<boolean> {
+  try {
+    await tx.query('select 1');
+    return true;
+  } catch (error) {
+    return isServerAnswer(error);
+  }
+}

@@ -1,0 +1,146 @@
+import { TransactionAbortedError } from '../database/index.ts';
+import { HandlerFailedError, OrderGapError, OrderLateError, OutOfTimeError } from './errors.ts';
+
+/**
+ * Why a message went back to the queue.
+ * - `retry`: the database or the network; trying again is the remedy
+ * - `handler`: the handler threw; a bug, or data that it cannot take
+ * - `malformed`: no envelope, or data that breaks its schema
+ * - `unknown-type`, `unknown-version`: the consumer's catalogue does not know it
+ * - `gap`, `late`: out of order at a strict consumer
+ * - `time`: the invocation ran out of time
+ */
+export type FailureClass =
+  | 'retry'
+  | 'handler'
+  | 'malformed'
+  | 'unknown-type'
+  | 'unknown-version'
+  | 'gap'
+  | 'late'
+  | 'time';
+
+/** What a log line may say about a failure: names and codes, never a message of foreign code. */
+export interface Failure {
+  readonly class: FailureClass;
+  /** Stable: SQLSTATE, the operating system's error code, or one of this library's. */
+  readonly code: string;
+  readonly expected?: bigint;
+  /** Of a message that was refused as it is: the attribute or field and the rule, never a value. */
+  readonly reason?: string;
+  /** Of a handler's error: its name and where it was thrown. */
+  readonly errorName?: string;
+  readonly frames?: readonly string[];
+}
+
+/** SQLSTATEs, beside the whole classes below, after which the same transaction may well succeed. */
+const RETRY_STATES = new Set([
+  '40001', // serialization failure
+  '40P01', // deadlock
+  '55P03', // lock not available
+  '57014', // statement time-out or cancel
+  '57P01', // server is shut down, …
+  '57P02', // … has crashed, …
+  '57P03', // … is starting
+  '57P05', // idle session time-out
+  '25P03', // idle in transaction time-out
+  '25006', // read only: this connection still leads to the old writer after a fail-over
+]);
+/** Connection exceptions; insufficient resources; system errors. */
+const RETRY_STATE_CLASSES = new Set(['08', '53', '58']);
+const RETRY_ERRNOS = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** ORMs wrap the driver's error; nobody wraps deeper than this. */
+const CAUSE_DEPTH = 5;
+
+/** The first error code along the chain of causes for which `wanted` holds. */
+function findCode(error: unknown, wanted: (code: string) => boolean): string | undefined {
+  let current = error;
+  for (let depth = 0; depth < CAUSE_DEPTH && current instanceof Error; depth += 1) {
+    const { code } = current as { code?: unknown };
+    if (typeof code === 'string' && wanted(code)) return code;
+    current = current.cause;
+  }
+  return undefined;
+}
+
+/** PostgreSQL has no class that begins with E; `EPIPE` and its like are not SQLSTATEs. */
+const isState = (code: string): boolean => /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code);
+/** A code that may be logged: constants of programs look like this, payload values do not. */
+const isLoggable = (code: string): boolean => isState(code) || /^[A-Z][0-9A-Z_]{1,59}$/.test(code);
+const isRetryable = (code: string): boolean =>
+  RETRY_ERRNOS.has(code) ||
+  RETRY_STATES.has(code) ||
+  (isState(code) && RETRY_STATE_CLASSES.has(code.slice(0, 2)));
+
+/** Whether the server answered with an error: then the connection is alive. */
+export function isServerAnswer(error: unknown): boolean {
+  return findCode(error, isState) !== undefined;
+}
+
+/** Whether the connection leads to a server that no longer takes writes, and must not be used again. */
+export function isStaleWriter(error: unknown): boolean {
+  return findCode(error, (code) => code === '25006') !== undefined;
+}
+
+/** Sorts what `applyOnce` rejected with. Errors of the consumer's own statements are never the event's fault. */
+export function classifyFailure(error: unknown): Failure {
+  if (error instanceof OrderGapError) return { class: 'gap', code: error.code, expected: error.expected };
+  if (error instanceof OrderLateError) return { class: 'late', code: error.code, expected: error.expected };
+  if (error instanceof OutOfTimeError) return { class: 'time', code: error.code };
+  if (error instanceof HandlerFailedError) return classifyHandlerFailure(error);
+  // The handler swallowed a statement's error.
+  if (error instanceof TransactionAbortedError) return { class: 'handler', code: error.code };
+  // A value of the envelope that PostgreSQL cannot take, such as a time in the year 0: no retry changes that.
+  const dataState = findCode(error, (code) => isState(code) && code.startsWith('22'));
+  if (dataState !== undefined) return { class: 'malformed', code: dataState };
+  return { class: 'retry', code: findCode(error, isLoggable) ?? 'DATABASE_UNREACHABLE' };
+}
+
+function classifyHandlerFailure(error: HandlerFailedError): Failure {
+  const retryable = findCode(error.cause, isRetryable);
+  if (retryable !== undefined) return { class: 'retry', code: retryable };
+  if (error.connectionLost) return { class: 'retry', code: 'CONNECTION_LOST' };
+  const { cause } = error;
+  return {
+    class: 'handler',
+    code: findCode(cause, isLoggable) ?? error.code,
+    ...(cause instanceof Error ? { errorName: safeName(cause), frames: stackFrames(cause) } : {}),
+  };
+}
+
+function safeName(error: Error): string {
+  return /^[A-Za-z][0-9A-Za-z_.]{0,63}$/.test(error.name) ? error.name : 'Error';
+}
+
+const FRAME = /^ {4}at (?:[^\n]{1,200} \()?(?:file:\/\/|node:|\/|[A-Za-z]:\\)[^\n]{1,400}:\d+:\d+\)?$/;
+const FRAMES = 8;
+
+/**
+ * Where an error was thrown, without what it says. A stack begins with the message, which may hold payload values over
+ * several lines, some of which may look like frames: so the message is cut off first and the rest is filtered by form. A
+ * stack that does not contain the message as it is (it was changed after the throw) is left out.
+ */
+export function stackFrames(error: Error): string[] {
+  const { stack, message } = error;
+  if (typeof stack !== 'string' || typeof message !== 'string') return [];
+  const at = stack.indexOf(message);
+  if (at === -1) return [];
+  return stack
+    .slice(at + message.length)
+    .split('\n')
+    .slice(1)
+    .filter((line) => FRAME.test(line))
+    .slice(0, FRAMES)
+    .map((line) => line.trim());
+}

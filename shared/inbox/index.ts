@@ -1,0 +1,18 @@
+/**
+ * The consuming side. Read in this order: `order.ts` (which event may be applied next), `apply.ts` (one event in one
+ * transaction), `batch.ts` (groups of a batch), `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
+ */
+export {
+  ConsumerChangedError,
+  ConsumerOptionsError,
+  HandlerFailedError,
+  NotABatchError,
+  OrderGapError,
+  OrderLateError,
+  OutOfTimeError,
+} from './errors.ts';
+export { type ConsumerOptions, eventConsumer } from './event-consumer.ts';
+export type { FailureClass } from './failure.ts';
+export type { ConsumedEvent, Handler, HandlerContext, Handlers } from './handlers.ts';
+export type { TimeMargins } from './invocation.ts';
+export type { Mode, StartingPoint } from './order.ts';

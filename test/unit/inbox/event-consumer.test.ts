@@ -1,0 +1,62 @@
+import type { SQSEvent } from 'aws-lambda';
+import type pg from 'pg';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import { type ConsumedEvent, eventConsumer } from '../../../shared/inbox/index.ts';
+import { noMetrics, silentLog } from '../../../shared/telemetry/index.ts';
+import { counterCatalogue } from '../../support/counter-events.ts';
+import { contextFor, fifoRecord } from '../../support/sqs-batch.ts';
+
+/** A pool that must not be touched. */
+const pool = { options: { max: 1 } } as pg.Pool;
+const base = { catalogue: counterCatalogue, pool, log: silentLog, metrics: noMetrics, handlers: {} } as const;
+
+describe('eventConsumer', () => {
+  it.each(['', 'Ledger', '9ledger', 'a'.repeat(64), 'led ger'])('refuses the name %j when the module loads', (name) => {
+    expect(() => eventConsumer({ ...base, name, mode: 'any' })).toThrowError(
+      expect.objectContaining({ code: 'CONSUMER_OPTIONS' }) as Error,
+    );
+  });
+
+  it('refuses a handler for a type that its catalogue does not hold', () => {
+    const handlers = { 'counter.gone': async () => {} };
+    expect(() => eventConsumer({ ...base, name: 'ledger', mode: 'any', handlers } as never)).toThrowError(
+      /handler for counter\.gone/,
+    );
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['an object without records', {}],
+    ['a record without an id', { Records: [{ ...fifoRecord('a', '{}'), messageId: '' }] }],
+    ['a record without a body', { Records: [{ ...fifoRecord('a', '{}'), body: undefined }] }],
+  ])('rejects as a whole when it is invoked with %s: an empty id would mean the same', async (_what, event) => {
+    const handler = eventConsumer({ ...base, name: 'ledger', mode: 'any' });
+    await expect(handler(event as unknown as SQSEvent, contextFor(1_000))).rejects.toMatchObject({
+      code: 'NOT_A_BATCH',
+    });
+  });
+
+  it('types the data of each event from its schema', () => {
+    type Added = ConsumedEvent<typeof counterCatalogue, 'counter.added'>;
+    expectTypeOf<Added['data']['amount']>().toEqualTypeOf<number>();
+    expectTypeOf<Added['type']>().toEqualTypeOf<'counter.added'>();
+    expectTypeOf<Added['sequence']>().toEqualTypeOf<bigint>();
+    eventConsumer({
+      ...base,
+      name: 'ledger',
+      mode: 'strict',
+      startingPoint: 'beginning',
+      handlers: {
+        'counter.added': async (event) => {
+          expectTypeOf(event.data.amount).toEqualTypeOf<number>();
+          // @ts-expect-error the schema has no such field
+          void event.data.amount.amuont;
+        },
+      },
+    });
+    // @ts-expect-error the catalogue has no such type
+    void (() => eventConsumer({ ...base, name: 'ledger', mode: 'any', handlers: { 'counter.gone': async () => {} } }));
+    // @ts-expect-error a strict consumer must say where it starts
+    void (() => eventConsumer({ ...base, name: 'ledger', mode: 'strict' }));
+  });
+});
