@@ -66,14 +66,17 @@ export async function startPostgres(options: LocalPostgresOptions = {}): Promise
     await server.start();
   } catch (cause) {
     await rm(directory, { recursive: true, force: true });
-    throw new Error(`PostgreSQL did not start on 127.0.0.1:${port}. Its last words: ${log.join('').slice(-2000)}`, { cause });
+    throw new Error(`PostgreSQL did not start on 127.0.0.1:${port}. Its last words: ${log.join('').slice(-2000)}`, {
+      cause,
+    });
   }
   const pid = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1)[0]);
-  let stopping: Promise<void> | undefined;
-  const stop = (): Promise<void> => {
-    stopping ??= server.stop().finally(() => rm(directory, { recursive: true, force: true }));
-    return stopping;
+  const end = async (): Promise<void> => {
+    await server.stop();
+    await rm(directory, { recursive: true, force: true });
   };
+  let stopping: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopping ??= end());
   return { port, pid, directory, password, stop };
 }
 
@@ -108,7 +111,13 @@ export async function asSuperuser<T>(
   database: string,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client({ host: '127.0.0.1', port: server.port, user: 'postgres', password: server.password, database });
+  const client = new pg.Client({
+    host: '127.0.0.1',
+    port: server.port,
+    user: 'postgres',
+    password: server.password,
+    database,
+  });
   await client.connect();
   try {
     return await work(client);

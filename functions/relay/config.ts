@@ -29,9 +29,11 @@ export function relayConfig(env: Environment): RelayConfig {
   const mode = env['RELAY_MODE'] ?? 'continuous';
   if (mode !== 'continuous' && mode !== 'drain') throw new RelayConfigError('RELAY_MODE must be continuous or drain.');
   const maxSeconds = Number(env['RELAY_MAX_SECONDS'] ?? 150);
-  if (!Number.isFinite(maxSeconds) || maxSeconds < 1) throw new RelayConfigError('RELAY_MAX_SECONDS must be a positive number of seconds.');
+  if (!Number.isFinite(maxSeconds) || maxSeconds < 1)
+    throw new RelayConfigError('RELAY_MAX_SECONDS must be a positive number of seconds.');
   const slot = env['OUTBOX_SLOT'];
-  if (slot === undefined || slot === '') throw new RelayConfigError('OUTBOX_SLOT is not set: give it the name of the schedule.');
+  if (slot === undefined || slot === '')
+    throw new RelayConfigError('OUTBOX_SLOT is not set: give it the name of the schedule.');
   return { mode, maxSeconds, slot, destinations: destinations(env['OUTBOX_DESTINATIONS']) };
 }
 
@@ -60,7 +62,11 @@ export function publishers(config: RelayConfig): Record<string, Publisher> {
   const client = new SQSClient({
     maxAttempts: 1,
     useQueueUrlAsEndpoint: false,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000, httpsAgent: { maxSockets: 64, keepAlive: true } },
+    requestHandler: {
+      connectionTimeout: 2_000,
+      requestTimeout: 5_000,
+      httpsAgent: { maxSockets: 64, keepAlive: true },
+    },
   });
   return Object.fromEntries(
     Object.entries(config.destinations).map(([name, { kind, url }]) => [

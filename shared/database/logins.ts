@@ -23,7 +23,10 @@ export async function ensureLogins(db: Queryable, logins: readonly Login[], how:
   for (const { user, roles } of logins) {
     for (const name of [user, ...roles]) {
       if (!NAME.test(name)) {
-        throw new SealedOutboxError('LOGIN_NAME', `"${name}" is no name for a database user: use a-z, 0-9 and _. It was not created.`);
+        throw new SealedOutboxError(
+          'LOGIN_NAME',
+          `"${name}" is no name for a database user: use a-z, 0-9 and _. It was not created.`,
+        );
       }
     }
     const { rowCount } = await db.query('select from pg_roles where rolname = $1', [user]);

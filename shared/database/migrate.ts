@@ -36,7 +36,7 @@ const LOCK = '5845533091629483518';
 export async function readMigrations(directory: string, areas: readonly string[]): Promise<Migration[]> {
   const migrations: Migration[] = [];
   for (const area of areas) {
-    const files = (await readdir(join(directory, area))).filter((file) => file.endsWith('.sql')).sort();
+    const files = (await readdir(join(directory, area))).filter((file) => file.endsWith('.sql')).toSorted();
     for (const [index, file] of files.entries()) {
       const match = /^(\d{4})_([a-z0-9_]+)\.sql$/.exec(file);
       if (match?.[1] === undefined || match[2] === undefined || Number(match[1]) !== index + 1) {
@@ -102,7 +102,9 @@ export async function migrate(
     }
     const known = new Set(migrations.map((file) => `${file.area}/${file.number}`));
     const areas = new Set(migrations.map((file) => file.area));
-    const newer = [...present.values()].filter((row) => areas.has(row.area) && !known.has(`${row.area}/${row.number}`)).map(title);
+    const newer = [...present.values()]
+      .filter((row) => areas.has(row.area) && !known.has(`${row.area}/${row.number}`))
+      .map(title);
     return { applied, present: present.size, newer };
   } finally {
     await client.query('select pg_advisory_unlock($1::bigint)', [LOCK]);
@@ -128,7 +130,9 @@ async function apply(client: Queryable, migration: Migration): Promise<void> {
     throw new MigrationError(
       'MIGRATION_FAILED',
       `${title(migration)} failed: ${reason}. ` +
-        (inTransaction ? 'It was rolled back; those before it stay applied.' : 'It runs outside a transaction and may have been applied in part.'),
+        (inTransaction
+          ? 'It was rolled back; those before it stay applied.'
+          : 'It runs outside a transaction and may have been applied in part.'),
       { cause },
     );
   }

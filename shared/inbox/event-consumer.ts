@@ -128,7 +128,11 @@ function recordsOf(event: SQSEvent): readonly SQSRecord[] {
     if (typeof record.messageId !== 'string' || record.messageId === '') {
       throw new NotABatchError('a record has no messageId');
     }
-    if (typeof record.body !== 'string' || typeof record.eventSourceARN !== 'string' || record.attributes === undefined) {
+    if (
+      typeof record.body !== 'string' ||
+      typeof record.eventSourceARN !== 'string' ||
+      record.attributes === undefined
+    ) {
       throw new NotABatchError('a record has no body, attributes or eventSourceARN');
     }
   }

@@ -12,6 +12,8 @@ export interface TestDatabase {
   pool(user: TestUser, max?: number): pg.Pool;
   /** A connection as `user`; ended after the file's tests. */
   client(user: TestUser): Promise<pg.Client>;
+  /** A connection as the server's superuser, for faults only: nothing of the product runs as it. */
+  superuser(): Promise<pg.Client>;
 }
 
 /**
@@ -36,6 +38,13 @@ export async function testDatabase(): Promise<TestDatabase> {
     await Promise.allSettled(open.map((it) => it.end()));
     await admin(`drop database ${name} with (force)`);
   });
+  const connect = async (user: string): Promise<pg.Client> => {
+    const client = new pg.Client({ host: '127.0.0.1', port, database: name, user, password });
+    client.on('error', () => {});
+    await client.connect();
+    open.push(client);
+    return client;
+  };
   const config = (user: TestUser): DatabaseConfig => ({
     host: '127.0.0.1',
     port,
@@ -54,12 +63,7 @@ export async function testDatabase(): Promise<TestDatabase> {
       open.push(pool);
       return pool;
     },
-    async client(user) {
-      const client = new pg.Client({ host: '127.0.0.1', port, database: name, user, password });
-      client.on('error', () => {});
-      await client.connect();
-      open.push(client);
-      return client;
-    },
+    client: connect,
+    superuser: () => connect('postgres'),
   };
 }

@@ -23,9 +23,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
       database: TEMPLATE,
     });
     await client.connect();
-    await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
-    await ensureLogins(client, LOGINS, { auth: 'password', password: server.password });
-    await client.end();
+    try {
+      await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+      await ensureLogins(client, LOGINS, { auth: 'password', password: server.password });
+    } finally {
+      await client.end();
+    }
   } catch (error) {
     await server.stop();
     throw error;

@@ -42,7 +42,10 @@ export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPu
     async publish(messages) {
       try {
         const { Successful = [], Failed = [] } = await client.send(
-          new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: messages.map((message, index) => entryOf(message, index, fifo)) }),
+          new SendMessageBatchCommand({
+            QueueUrl: queueUrl,
+            Entries: messages.map((message, index) => entryOf(message, index, fifo)),
+          }),
           { abortSignal: AbortSignal.timeout(timeoutMs) },
         );
         const results = new Map<string, PublishResult>();
@@ -54,7 +57,11 @@ export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPu
         }
         return messages.map(
           (_, index) =>
-            results.get(String(index)) ?? { ok: false, code: 'NoAnswer', reason: 'the answer does not mention this message' },
+            results.get(String(index)) ?? {
+              ok: false,
+              code: 'NoAnswer',
+              reason: 'the answer does not mention this message',
+            },
         );
       } catch (error) {
         throw asPublishError(error);

@@ -71,7 +71,13 @@ const KMS = /^KMS\.?[A-Z]/i;
 /** Given by our publishers where an HTTP status of 429 or 5xx came without a code. */
 const HTTP = /^Http(429|5\d\d)$/;
 
-const HOPELESS = new Set(['InvalidMessageContents', 'MessageTooLong', 'EventTooLarge', 'InvalidParameterValue', 'InvalidAttributeValue']);
+const HOPELESS = new Set([
+  'InvalidMessageContents',
+  'MessageTooLong',
+  'EventTooLarge',
+  'InvalidParameterValue',
+  'InvalidAttributeValue',
+]);
 
 export function failureClass(code: string): FailureClass {
   if (HOPELESS.has(code)) return 'hopeless';

@@ -23,10 +23,31 @@ export interface Lease {
 }
 
 /** Enters the relay among those that live. Rows of relays that ended a day ago go. */
-export async function register(db: Queryable, owner: string, slot: string, seconds: number, clock: Clock): Promise<Lease> {
-  await db.query(`delete from outbox.relay where seen_at < clock_timestamp() - interval '1 day' and owner <> $1`, [owner]);
-  await db.query('insert into outbox.relay (owner, slot) values ($1, $2)', [owner, slot]);
-  return { owner, slot, seconds, held: new Map(), surplus: new Set(), busy: new Map(), renewedAt: moment(clock), share: 0 };
+export async function register(
+  db: Queryable,
+  owner: string,
+  slot: string,
+  seconds: number,
+  clock: Clock,
+): Promise<Lease> {
+  await db.query(`delete from outbox.relay where seen_at < clock_timestamp() - interval '1 day' and owner <> $1`, [
+    owner,
+  ]);
+  await db.query(
+    `insert into outbox.relay (owner, slot) values ($1, $2)
+         on conflict (owner) do update set seen_at = clock_timestamp()`, // it lost its connection and comes back
+    [owner, slot],
+  );
+  return {
+    owner,
+    slot,
+    seconds,
+    held: new Map(),
+    surplus: new Set(),
+    busy: new Map(),
+    renewedAt: moment(clock),
+    share: 0,
+  };
 }
 
 /**
@@ -89,8 +110,12 @@ async function seen(db: Queryable, lease: Lease): Promise<LiveRelay[]> {
 async function giveBackSurplus(db: Queryable, lease: Lease): Promise<void> {
   lease.surplus.clear();
   const beyond = Math.max(0, lease.held.size - lease.share);
-  for (const number of [...lease.held.keys()].sort((a, b) => b - a).slice(0, beyond)) lease.surplus.add(number);
-  await release(db, lease, [...lease.surplus].filter((number) => !lease.busy.has(number)));
+  for (const number of [...lease.held.keys()].toSorted((a, b) => b - a).slice(0, beyond)) lease.surplus.add(number);
+  await release(
+    db,
+    lease,
+    [...lease.surplus].filter((number) => !lease.busy.has(number)),
+  );
 }
 
 async function release(db: Queryable, lease: Lease, numbers: readonly number[]): Promise<void> {

@@ -1,13 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Queryable } from '../../database/index.ts';
+import { SealedOutboxError } from '../../errors/index.ts';
 import type { Log } from '../../telemetry/index.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { type Circuit, closedCircuit, failed, isProbing, waitFor } from './circuit.ts';
 import { type Clock, moment, elapsed, systemClock } from './clock.ts';
 import type { Delivery, InstalledDestination } from './delivery.ts';
 import { fetchWindow, readDestinations, type WindowLimits } from './fetch.ts';
-import { endLease, keepLease, type Lease, leaseLeft, markBusy, markIdle, register, workablePartitions } from './lease.ts';
+import {
+  endLease,
+  keepLease,
+  type Lease,
+  leaseLeft,
+  markBusy,
+  markIdle,
+  register,
+  workablePartitions,
+} from './lease.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
 import { sendWindow } from './send.ts';
 import { settle } from './settle.ts';
@@ -55,6 +65,9 @@ export interface RelayReport {
 const WINDOW: WindowLimits = { rows: 1_000, bytes: 32 * 1024 * 1024, rowsOfAggregate: 100 };
 /** After an outage a few messages probe. */
 const PROBE: WindowLimits = { rows: 10, bytes: 1024 * 1024, rowsOfAggregate: 1 };
+const LEASE_SECONDS = 30;
+/** A call starts only when the lease outlasts its time-out by this. Milliseconds. */
+const MARGIN_MS = 1_000;
 /** Milliseconds between two looks when there was nothing: soon after work, then rarer. */
 const POLL_MS = { least: 20, most: 250 };
 
@@ -78,6 +91,7 @@ interface Run {
  */
 export async function runRelay(options: RelayOptions): Promise<RelayReport> {
   const clock = options.clock ?? systemClock;
+  checkLease(options);
   const run: Run = {
     options,
     clock,
@@ -107,6 +121,20 @@ export async function runRelay(options: RelayOptions): Promise<RelayReport> {
   return { ended: run.end ?? 'stopped', ...run.counts };
 }
 
+/** A lease is renewed when two thirds of it are left; a call that starts just before must still end within it. */
+function checkLease({ publishers, leaseSeconds = LEASE_SECONDS }: RelayOptions): void {
+  for (const [name, { limits }] of Object.entries(publishers)) {
+    const least = (1.5 * (limits.timeoutMs + MARGIN_MS)) / 1000;
+    if (leaseSeconds <= least) {
+      throw new SealedOutboxError(
+        'RELAY_OPTIONS',
+        `leaseSeconds is ${leaseSeconds}, but calls to "${name}" may take ${limits.timeoutMs} ms, which needs more than ${least}. ` +
+          'Nothing was leased or sent. Raise leaseSeconds or lower the time-out.',
+      );
+    }
+  }
+}
+
 /** Whether this run should start nothing more; says why. */
 function isOver(run: Run): boolean {
   const { maxSeconds, signal } = run.options;
@@ -117,7 +145,7 @@ function isOver(run: Run): boolean {
 
 /** One connection's life. */
 async function runSession(run: Run): Promise<void> {
-  const { connect, signal, slot, leaseSeconds = 30 } = run.options;
+  const { connect, signal, slot, leaseSeconds = LEASE_SECONDS } = run.options;
   const db = await connect();
   // Ends the waits of this session: when one part fails, the others stop too.
   const session = new AbortController();
@@ -129,7 +157,9 @@ async function runSession(run: Run): Promise<void> {
     const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
     await keepLease(db, lease, run.clock);
     const destinations = await readDestinations(db);
-    const lanes = destinations.map((destination) => runLane(run, db, lease, destination, session.signal).catch(abortAll(session)));
+    const lanes = destinations.map((destination) =>
+      runLane(run, db, lease, destination, session.signal).catch(abortAll(session)),
+    );
     void Promise.allSettled(lanes).then(abort);
     const keeping = keepLeasing(run, db, lease, session.signal).catch(abortAll(session));
     // All of them, also when one failed: what another has in flight must be answered before the connection goes.
@@ -175,9 +205,12 @@ async function runLane(
   const { options, clock } = run;
   const publisher = options.publishers[destination.name];
   if (publisher === undefined) {
-    options.log.error('no publisher is configured for this destination; its events wait, and the lag alarm will see them', {
-      destination: destination.name,
-    });
+    options.log.error(
+      'no publisher is configured for this destination; its events wait, and the lag alarm will see them',
+      {
+        destination: destination.name,
+      },
+    );
     return;
   }
   const circuit = run.circuits.get(destination.name) ?? closedCircuit();
@@ -188,6 +221,11 @@ async function runLane(
     if (wait > 0) {
       if (options.mode === 'drain') return;
       await clock.sleep(wait, signal);
+      continue;
+    }
+    if (!outlasts(lease, publisher, clock)) {
+      // A renewal is on its way, or the database is slow.
+      await clock.sleep(POLL_MS.most, signal);
       continue;
     }
     if (!(await passesPreflight(run, destination, publisher, circuit))) continue;
@@ -227,8 +265,7 @@ async function work(
       policy: options.policy ?? RETRY_POLICY,
       log: options.log,
       concurrency: options.concurrency ?? 8,
-      mayStart: (partition) =>
-        !isOver(run) && lease.held.has(partition) && leaseLeft(lease, clock) > publisher.limits.timeoutMs + 1_000,
+      mayStart: (partition) => !isOver(run) && lease.held.has(partition) && outlasts(lease, publisher, clock),
       settle: async (entries) => {
         await settle(db, lease.owner, entries);
         for (const { outcome } of entries) {
@@ -241,6 +278,10 @@ async function work(
   } finally {
     markIdle(lease, partitions);
   }
+}
+
+function outlasts(lease: Lease, publisher: Publisher, clock: Clock): boolean {
+  return leaseLeft(lease, clock) > publisher.limits.timeoutMs + MARGIN_MS;
 }
 
 /** Once a run, before the first send: a wrong name or a missing right is said in one line, and nothing is marked. */
@@ -258,11 +299,14 @@ async function passesPreflight(
   } catch (error) {
     failed(circuit, run.clock.monotonic(), run.random);
     const { code, message } = error as { code?: string; message?: string };
-    run.options.log.error('the destination cannot be used: nothing was sent and nothing marked; check its address and the rights of the relay', {
-      destination: destination.name,
-      code,
-      reason: message,
-    });
+    run.options.log.error(
+      'the destination cannot be used: nothing was sent and nothing marked; check its address and the rights of the relay',
+      {
+        destination: destination.name,
+        code,
+        reason: message,
+      },
+    );
     return false;
   }
 }

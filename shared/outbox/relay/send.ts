@@ -81,6 +81,7 @@ export async function sendWindow(window: readonly Delivery[], sending: Sending):
   };
 
   while (!isEmpty(chains)) {
+    // oxlint-disable-next-line no-unmodified-loop-condition -- `finish` sets it while calls are answered
     while (!stopped && calls.size < sending.concurrency) {
       const entries = nextBatch(chains, sending, finish);
       if (entries.length === 0) break;
@@ -100,11 +101,7 @@ export async function sendWindow(window: readonly Delivery[], sending: Sending):
 }
 
 /** Takes the next call's heads; those that may no longer be sent, and those that can never be, leave the chains here. */
-function nextBatch(
-  chains: Chains,
-  sending: Sending,
-  finish: Finish,
-): readonly Packed<Message>[] {
+function nextBatch(chains: Chains, sending: Sending, finish: Finish): readonly Packed<Message>[] {
   for (const [key, chain] of chains.waiting) {
     const partition = chain[0]?.partition;
     if (chains.ready.has(key) && partition !== undefined && !sending.mayStart(partition)) abandon(chains, key);
@@ -125,11 +122,7 @@ function nextBatch(
   return entries;
 }
 
-async function publishBatch(
-  entries: readonly Packed<Message>[],
-  sending: Sending,
-  finish: Finish,
-): Promise<void> {
+async function publishBatch(entries: readonly Packed<Message>[], sending: Sending, finish: Finish): Promise<void> {
   let results: readonly PublishResult[];
   try {
     results = await sending.publisher.publish(entries.map((packed) => packed.message));
@@ -146,7 +139,7 @@ async function publishBatch(
     results = entries.map(() => ({ ok: false, code, reason: message }));
   }
   // Those that passed first: they tell how to read the refusals beside them.
-  const order = entries.map((_, index) => index).sort((a, b) => Number(results[b]?.ok) - Number(results[a]?.ok));
+  const order = entries.map((_, index) => index).toSorted((a, b) => Number(results[b]?.ok) - Number(results[a]?.ok));
   for (const index of order) {
     const packed = entries[index];
     const result = results[index];

@@ -20,7 +20,7 @@ export function shareOf(owner: string, live: readonly LiveRelay[]): number {
     const other = youngest.get(relay.slot);
     if (other === undefined || isYounger(relay, other)) youngest.set(relay.slot, relay);
   }
-  const holders = [...youngest.values()].sort((a, b) => (a.slot < b.slot ? -1 : 1));
+  const holders = [...youngest.values()].toSorted((a, b) => (a.slot < b.slot ? -1 : 1));
   const rank = holders.findIndex((relay) => relay.owner === owner);
   if (rank === -1) return 0;
   return Math.floor(PARTITIONS / holders.length) + (rank < PARTITIONS % holders.length ? 1 : 0);

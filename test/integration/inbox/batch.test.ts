@@ -112,16 +112,24 @@ describe('a batch', () => {
       },
     });
     const groups = ['a', 'b', 'c', 'd', 'e'];
-    expect(await invoke(handler, [1, 2].flatMap((sequence) => groups.map((group) => message(group, sequence))))).toEqual(
-      [],
-    );
+    expect(
+      await invoke(
+        handler,
+        [1, 2].flatMap((sequence) => groups.map((group) => message(group, sequence))),
+      ),
+    ).toEqual([]);
     expect(most).toBe(2);
   });
 
   it('passes through a pool of one connection', async () => {
     const pool = database.pool('sealed_ledger', 1);
     const { handler } = counterConsumer({ name: 'pool-of-one', pool });
-    expect(await invoke(handler, ['a', 'b', 'c'].map((group) => message(group, 1)))).toEqual([]);
+    expect(
+      await invoke(
+        handler,
+        ['a', 'b', 'c'].map((group) => message(group, 1)),
+      ),
+    ).toEqual([]);
     expect(await effectsOf(pool, 'pool-of-one')).toHaveLength(3);
   });
 
