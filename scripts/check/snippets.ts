@@ -25,16 +25,18 @@ export function snippetsOf(document: string, text: string): Snippet[] {
   return snippets;
 }
 
-/** What the documents import by the name of the published package stands for these doors. */
+/** The library by its name stands for these doors. */
 const DOORS: Readonly<Record<string, string>> = {
   'sealed-outbox': 'shared/outbox/index.ts',
   'sealed-outbox/consumer': 'shared/inbox/index.ts',
   'sealed-outbox/database': 'shared/database/index.ts',
   'sealed-outbox/events': 'shared/events/index.ts',
+  'sealed-outbox/infra': 'infra/constructs/index.ts',
+  'sealed-outbox/telemetry': 'shared/telemetry/index.ts',
 };
 
 /**
- * Writes each snippet as a file, padded with empty lines so that the compiler's line numbers are the document's, and a
+ * Writes each snippet as a file that sees what a file in functions/<name>/ would see, padded with empty lines so that the compiler's line numbers are the document's, and a
  * configuration for `tsc -p`. Answers with the configuration's path.
  */
 export function writeSnippets(root: string, folder: string, snippets: readonly Snippet[]): string {
@@ -47,13 +49,14 @@ export function writeSnippets(root: string, folder: string, snippets: readonly S
   const up = relative(folder, root);
   const config = join(folder, 'tsconfig.json');
   const paths = Object.fromEntries(Object.entries(DOORS).map(([name, door]) => [name, [`${up}/${door}`]]));
-  writeFileSync(
-    config,
-    JSON.stringify({
-      extends: `${up}/tsconfig.base.json`,
-      compilerOptions: { exactOptionalPropertyTypes: true, noUnusedLocals: false, noUnusedParameters: false, paths },
-      include: ['*.ts'],
-    }),
-  );
+  const compilerOptions = {
+    // As in infra/: CDK's props do not know the difference.
+    exactOptionalPropertyTypes: false,
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    paths,
+    rootDirs: ['..', `${up}/functions`],
+  };
+  writeFileSync(config, JSON.stringify({ extends: `${up}/tsconfig.base.json`, compilerOptions, include: ['*.ts'] }));
   return config;
 }

@@ -54,6 +54,11 @@ export function summarize(
       lines.push(`FAILED ${name}: vitest ended with code ${outcome.code} and left no report.`);
       continue;
     }
+    if (report.testResults.length === 0 && !options.filtered) {
+      failed += 1;
+      lines.push(`FAILED ${name}: no test ran (vitest ended with code ${outcome.code}; see its output above).`);
+      continue;
+    }
     passed += report.numPassedTests;
     skipped += report.numPendingTests + report.numTodoTests;
     let failedHere = report.numFailedTests;

@@ -86,6 +86,14 @@ describe('an empty suite', () => {
     expect(summary.lines).toEqual(['FAILED infra: no test was found.']);
   });
 
+  test('is a failure when no suite of the run had a test, for example because the global set-up broke', () => {
+    const summary = summarize([outcome([], { suites: ['unit', 'integration'], code: 1 })], OPTIONS);
+    expect(summary).toMatchObject({ failed: 1, ok: false });
+    expect(summary.lines).toEqual([
+      'FAILED unit, integration: no test ran (vitest ended with code 1; see its output above).',
+    ]);
+  });
+
   test('is expected under a filter, as long as another suite has a match', () => {
     const filtered = { ...OPTIONS, filtered: true };
     const empty = outcome([], { suites: ['e2e'] });
