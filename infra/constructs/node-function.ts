@@ -1,13 +1,10 @@
-import { fileURLToPath } from 'node:url';
-import { Duration } from 'aws-cdk-lib';
+import { dirname, join } from 'node:path';
+import { AssetHashType, DockerImage, Duration } from 'aws-cdk-lib';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Architecture, LoggingFormat, Runtime } from 'aws-cdk-lib/aws-lambda';
-import { type ICommandHooks, NodejsFunction, OutputFormat, SourceMapMode } from 'aws-cdk-lib/aws-lambda-nodejs';
+import { Architecture, Code, Function as LambdaFunction, LoggingFormat, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
-
-/** The repository's root: entries and the lock file are found from here, wherever the command was started. */
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+import { bundle, ROOT } from './bundle.ts';
 
 /** What every function of an installation shares. */
 export interface FunctionDefaults {
@@ -42,7 +39,7 @@ export const SCHEDULE_EVENT_AGE = Duration.seconds(60);
  *
  * The SDK is bundled because the runtime's own costs more at cold start (it is not minified and changes under us).
  */
-export class NodeFunction extends NodejsFunction {
+export class NodeFunction extends LambdaFunction {
   constructor(scope: Construct, id: string, props: NodeFunctionProps) {
     const logGroup = new LogGroup(scope, `${id}Logs`, { retention: props.logRetention ?? RetentionDays.ONE_MONTH });
     const role = new Role(scope, `${id}Role`, {
@@ -51,9 +48,8 @@ export class NodeFunction extends NodejsFunction {
     });
     logGroup.grantWrite(role);
     super(scope, id, {
-      entry: `${ROOT}${props.entry}`,
-      projectRoot: ROOT,
-      depsLockFilePath: `${ROOT}package-lock.json`,
+      code: code(props),
+      handler: 'index.handler',
       description: props.description,
       runtime: Runtime.NODEJS_24_X,
       architecture: Architecture.ARM_64,
@@ -68,28 +64,23 @@ export class NodeFunction extends NodejsFunction {
         ...props.environment,
       },
       ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
-      bundling: {
-        format: OutputFormat.ESM,
-        target: 'node24',
-        mainFields: ['module', 'main'],
-        minify: true,
-        sourceMap: true,
-        sourceMapMode: SourceMapMode.DEFAULT,
-        sourcesContent: false,
-        bundleAwsSDK: true,
-        // pg and others are CommonJS and call require() for Node's own modules; an ES module has none.
-        banner: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);",
-        commandHooks: copyDirectories(props.directories ?? []),
-      },
     });
   }
 }
 
-function copyDirectories(directories: readonly string[]): ICommandHooks {
-  return {
-    beforeBundling: () => [],
-    beforeInstall: () => [],
-    afterBundling: (inputDirectory, outputDirectory) =>
-      directories.map((name) => `cp -R "${inputDirectory}/${name}" "${outputDirectory}/${name}"`),
-  };
+/** Bundled while the stack is synthesised; the content's hash decides whether it is deployed again. */
+function code({ entry, directories }: NodeFunctionProps): Code {
+  return Code.fromAsset(dirname(join(ROOT, entry)), {
+    assetHashType: AssetHashType.OUTPUT,
+    bundling: {
+      // CDK wants to know one; ours never runs, because esbuild is installed with the project.
+      image: DockerImage.fromRegistry('unused'),
+      local: {
+        tryBundle(outputDirectory) {
+          bundle(entry, outputDirectory, directories);
+          return true;
+        },
+      },
+    },
+  });
 }
