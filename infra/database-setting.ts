@@ -41,13 +41,18 @@ export function databaseSetting(stage: StageName, given: Given): DatabaseConnect
       `-c database='{"host":"…","port":5432,"name":"…","resourceId":"cluster-…","certificateAuthorities":"path.pem"}'.`,
   );
   if ('password' in value) {
-    throw new DatabaseSettingError(`${source} holds a password, which would end up in the template: stage ${stage} uses IAM authentication.`);
+    throw new DatabaseSettingError(
+      `${source} holds a password, which would end up in the template: stage ${stage} uses IAM authentication.`,
+    );
   }
   const certificateAuthorities = resolve(text(source, value, 'certificateAuthorities'));
   if (!existsSync(certificateAuthorities)) {
     throw new DatabaseSettingError(`${source} names a file of certificate authorities that does not exist.`);
   }
-  return { ...place(source, value), auth: { kind: 'iam', resourceId: text(source, value, 'resourceId'), certificateAuthorities } };
+  return {
+    ...place(source, value),
+    auth: { kind: 'iam', resourceId: text(source, value, 'resourceId'), certificateAuthorities },
+  };
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -63,7 +63,10 @@ export const stages: Readonly<Record<StageName, Stage>> = {
 export class UnknownStageError extends SealedOutboxError {
   constructor(given: unknown) {
     const what = given === undefined ? 'No stage is given' : `There is no stage ${JSON.stringify(given)}`;
-    super('STAGE_UNKNOWN', `${what}: nothing was synthesised. Give one of ${Object.keys(stages).join(', ')}: -c stage=dev`);
+    super(
+      'STAGE_UNKNOWN',
+      `${what}: nothing was synthesised. Give one of ${Object.keys(stages).join(', ')}: -c stage=dev`,
+    );
   }
 }
 

@@ -1,7 +1,8 @@
 import { basename, dirname } from 'node:path';
-import { ArnFormat, Duration, IgnoreMode, Lazy, Stack } from 'aws-cdk-lib';
+import { ArnFormat, CfnResource, Duration, IgnoreMode, Lazy, Stack } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Code, type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
+import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
@@ -79,6 +80,7 @@ export class OutboxDatabase extends Construct {
     });
     this.giveAccess(this.migrateFunction, props.migrator);
     this.trigger = new Trigger(this, 'MigrateNow', { handler: this.migrateFunction, timeout });
+    this.keepTriggerLogsFinite(props.logRetention ?? RetentionDays.ONE_MONTH);
   }
 
   /** Lets `fn` connect as a user of its own. The user is created by the migration, which runs before `fn` is deployed. */
@@ -86,6 +88,16 @@ export class OutboxDatabase extends Construct {
     this.logins.push(login);
     this.giveAccess(fn, login.user);
     this.trigger.executeBefore(fn);
+  }
+
+  /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */
+  private keepTriggerLogsFinite(retention: RetentionDays): void {
+    const provider = Stack.of(this).node.tryFindChild('AWSCDK.TriggerCustomResourceProviderCustomResourceProvider');
+    const handler = provider?.node.tryFindChild('Handler');
+    if (!CfnResource.isCfnResource(handler))
+      throw new Error(`${this.node.path}: CDK's trigger function is not where it was`);
+    const { logGroupName } = new LogGroup(this, 'TriggerLogs', { retention });
+    handler.addPropertyOverride('LoggingConfig', { LogGroup: logGroupName });
   }
 
   private giveAccess(fn: LambdaFunction, user: string): void {
@@ -105,7 +117,14 @@ export class OutboxDatabase extends Construct {
       fn.addToRolePolicy(
         new PolicyStatement({
           actions: ['rds-db:connect'],
-          resources: [Stack.of(this).formatArn({ service: 'rds-db', resource: 'dbuser', resourceName, arnFormat: ArnFormat.COLON_RESOURCE_NAME })],
+          resources: [
+            Stack.of(this).formatArn({
+              service: 'rds-db',
+              resource: 'dbuser',
+              resourceName,
+              arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+            }),
+          ],
         }),
       );
     }

@@ -1,5 +1,6 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets';
@@ -107,10 +108,22 @@ export class Outbox extends Construct {
   }
 
   private everyMinute(id: string, scheduleName: string, fn: LambdaFunction): Schedule {
+    const role = new Role(this, `${id}Role`, {
+      assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
+        conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
+      }),
+      description: `Starts ${scheduleName}`,
+    });
+    role.addToPolicy(new PolicyStatement({ actions: ['lambda:InvokeFunction'], resources: [fn.functionArn] }));
     return new Schedule(this, id, {
       scheduleName,
       schedule: EVERY_MINUTE,
-      target: new LambdaInvoke(fn, { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 }),
+      // CDK would also allow every version of the function, with a wildcard.
+      target: new LambdaInvoke(fn, {
+        role: role.withoutPolicyUpdates(),
+        maxEventAge: SCHEDULE_EVENT_AGE,
+        retryAttempts: 0,
+      }),
     });
   }
 }

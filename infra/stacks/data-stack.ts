@@ -20,7 +20,10 @@ export class DataStack extends Stack {
       consumerTimeout: stage.consumerTimeout,
       outage: stage.consumerOutage,
     });
-    this.alarmTopic = new Topic(this, 'Alarms', { displayName: `Sealed Outbox ${stage.name}: alarms`, enforceSSL: true });
+    this.alarmTopic = new Topic(this, 'Alarms', {
+      displayName: `Sealed Outbox ${stage.name}: alarms`,
+      enforceSSL: true,
+    });
 
     new CfnOutput(this, 'LedgerQueueUrl', { value: this.ledgerQueue.queue.queueUrl });
     new CfnOutput(this, 'LedgerDeadLetterQueueUrl', { value: this.ledgerQueue.deadLetterQueue.queueUrl });

@@ -1,4 +1,5 @@
 import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import {
@@ -60,6 +61,24 @@ export class ServiceStack extends Stack {
       outbox,
       queues: { ledger: ledgerQueue },
       topic: props.alarmTopic,
+    });
+
+    const functions = [
+      database.migrateFunction,
+      outbox.relayFunction,
+      outbox.monitorFunction,
+      ledger.function,
+      invoices.function,
+    ];
+    new QueryDefinition(this, 'Errors', {
+      queryDefinitionName: `${this.stackName}/errors`,
+      logGroups: functions.map((fn) => fn.logGroup),
+      queryString: new QueryString({
+        fields: ['@timestamp', 'service', 'message', 'error.name', 'error.message'],
+        filterStatements: ['level in ["ERROR", "WARN"] or @message like /Task timed out|Runtime exited/'],
+        sort: '@timestamp desc',
+        limit: 100,
+      }),
     });
 
     const outputs = {
