@@ -1,0 +1,52 @@
+import {
+  ensureLogins,
+  type Login,
+  type LoginAuth,
+  migrate,
+  type MigrationReport,
+  type Queryable,
+  readMigrations,
+} from '../../shared/database/index.ts';
+import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
+import type { Log } from '../../shared/telemetry/index.ts';
+
+export interface InstallOptions {
+  /** Holds `outbox/`, `inbox/` and `sample/` with their numbered SQL. */
+  readonly directory: string;
+  readonly logins: readonly Login[];
+  readonly loginAuth: LoginAuth;
+  readonly catalogue: Catalogue;
+  readonly log: Log;
+}
+
+export interface InstallReport extends MigrationReport {
+  /** Users that exist now, with exactly their roles. */
+  readonly logins: readonly string[];
+  /** Event types of the catalogue, each version counted. */
+  readonly eventTypes: number;
+  readonly destinations: readonly string[];
+}
+
+const AREAS = ['outbox', 'inbox', 'sample'];
+
+/**
+ * Migrations first, because they create the roles that logins are given and the tables that the catalogue goes into.
+ * Each step is complete in itself: after a failure in a later one, running it all again is the remedy.
+ */
+export async function install(client: Queryable, options: InstallOptions): Promise<InstallReport> {
+  const { log } = options;
+  const migrations = await readMigrations(options.directory, AREAS);
+  const report = await migrate(client, migrations, (migration) => log.info('applying', { migration }));
+  if (report.newer.length > 0) log.warn('the database is newer than this version', { newer: report.newer });
+  await ensureLogins(client, options.logins, options.loginAuth);
+  const rows = catalogueRows(options.catalogue);
+  await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
+  const done: InstallReport = {
+    ...report,
+    logins: options.logins.map(({ user }) => user),
+    eventTypes: rows.event_types.length,
+    destinations: rows.destinations.map(({ name }) => name),
+  };
+  log.info('the database is up to date', { ...done });
+  return done;
+}

@@ -1,0 +1,21 @@
+import { App, Aspects, CloudFormationValidatePlugin, Validations } from 'aws-cdk-lib';
+import { AwsSolutionsChecks } from 'cdk-nag';
+import { databaseSetting } from './database-setting.ts';
+import { dropUnknownToEmulator } from './local-template.ts';
+import { sealedOutbox } from './sealed-outbox.ts';
+import { stageNamed } from './stages.ts';
+
+const app = new App({ builtinCloudFormationValidation: false });
+const stage = stageNamed(app.node.tryGetContext('stage'));
+const database = databaseSetting(stage.name, {
+  context: app.node.tryGetContext('database'),
+  variable: process.env['SEALED_OUTBOX_DATABASE'],
+});
+sealedOutbox(app, stage, database);
+
+if (stage.name === 'local') {
+  Aspects.of(app).add(dropUnknownToEmulator((line) => process.stderr.write(`${line}\n`)));
+} else {
+  // Not locally: two seconds, which every `npm start` would wait for, and the other stages' templates hold all that those do.
+  Validations.of(app).addPlugins(new CloudFormationValidatePlugin(), new AwsSolutionsChecks(app));
+}

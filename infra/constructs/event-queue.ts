@@ -1,0 +1,60 @@
+import { Duration } from 'aws-cdk-lib';
+import { DeduplicationScope, FifoThroughputLimit, Queue, QueueEncryption, type IQueue } from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+
+export interface EventQueueProps {
+  /** Time-out of the function that reads this queue. */
+  readonly consumerTimeout: Duration;
+  /**
+   * How long the consumer's database may be away before messages move to the dead-letter queue. Default: 6 hours.
+   * An outage is no fault of the message.
+   */
+  readonly outage?: Duration;
+}
+
+/** SQS's limit of `maxReceiveCount`. */
+const MOST_RECEIVES = 1000;
+
+/** AWS asks for a visibility time-out of six times the function's: throttled batches are retried within it. */
+export const VISIBILITY_PER_TIMEOUT = 6;
+
+/**
+ * A FIFO queue for one consumer of events, and its dead-letter queue.
+ *
+ * High-throughput mode: deduplication and limits count per message group, which is the aggregate, so the queue scales
+ * with the number of aggregates instead of ending at 300 calls a second.
+ */
+export class EventQueue extends Construct {
+  readonly queue: IQueue;
+  readonly deadLetterQueue: IQueue;
+  readonly visibilityTimeout: Duration;
+
+  constructor(scope: Construct, id: string, props: EventQueueProps) {
+    super(scope, id);
+    const visibility = props.consumerTimeout.toSeconds() * VISIBILITY_PER_TIMEOUT;
+    const receives = Math.ceil((props.outage ?? Duration.hours(6)).toSeconds() / visibility);
+    if (receives > MOST_RECEIVES) {
+      throw new RangeError(
+        `${this.node.path}: ${receives} receives are needed to outlast the outage, SQS allows ${MOST_RECEIVES}. ` +
+          'Raise consumerTimeout or lower outage.',
+      );
+    }
+    this.visibilityTimeout = Duration.seconds(visibility);
+    const shared = {
+      fifo: true,
+      contentBasedDeduplication: false,
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      // The longest that SQS keeps. Moving to the dead-letter queue starts it again.
+      retentionPeriod: Duration.days(14),
+    };
+    this.deadLetterQueue = new Queue(this, 'DeadLetters', shared);
+    this.queue = new Queue(this, 'Queue', {
+      ...shared,
+      deduplicationScope: DeduplicationScope.MESSAGE_GROUP,
+      fifoThroughputLimit: FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+      visibilityTimeout: this.visibilityTimeout,
+      deadLetterQueue: { queue: this.deadLetterQueue, maxReceiveCount: receives },
+    });
+  }
+}

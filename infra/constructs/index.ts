@@ -1,0 +1,23 @@
+/**
+ * Constructs for your own stack:
+ *
+ * - `OutboxDatabase`: your PostgreSQL, migrated, with one login per function
+ * - `EventQueue`: a FIFO queue with its dead-letter queue, for one consumer
+ * - `Outbox`: the relay and the monitor, on their schedules
+ * - `EventConsumer`: a function that applies the events of a queue
+ * - `EventApi`: an HTTP API whose function writes events
+ * - `OutboxAlarms`: alarms with a runbook each
+ */
+export { EventApi, type EventApiProps } from './event-api.ts';
+export { EventConsumer, type EventConsumerProps } from './event-consumer.ts';
+export { EventQueue, type EventQueueProps } from './event-queue.ts';
+export type { FunctionDefaults } from './node-function.ts';
+export { Outbox, type OutboxProps } from './outbox.ts';
+export { OutboxAlarms, type OutboxAlarmsProps } from './outbox-alarms.ts';
+export {
+  type DatabaseAuth,
+  type DatabaseConnection,
+  type DatabaseLogin,
+  OutboxDatabase,
+  type OutboxDatabaseProps,
+} from './outbox-database.ts';

@@ -1,0 +1,86 @@
+import { dirname, join } from 'node:path';
+import { AssetHashType, DockerImage, Duration } from 'aws-cdk-lib';
+import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Architecture, Code, Function as LambdaFunction, LoggingFormat, Runtime } from 'aws-cdk-lib/aws-lambda';
+import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
+import { bundle, ROOT } from './bundle.ts';
+
+/** What every function of an installation shares. */
+export interface FunctionDefaults {
+  /** How long log lines are kept. Default: one month. */
+  readonly logRetention?: RetentionDays;
+  /** `DEBUG`, `INFO`, `WARN` or `ERROR`. Default: `INFO`. */
+  readonly logLevel?: string;
+}
+
+export interface NodeFunctionProps extends FunctionDefaults {
+  /** Path of the TypeScript file that exports `handler`, from the repository's root. */
+  readonly entry: string;
+  /** The name in log lines and traces. */
+  readonly serviceName: string;
+  readonly description: string;
+  readonly timeout: Duration;
+  /** Megabytes; 1,769 are one virtual CPU. Default: 512. */
+  readonly memorySize?: number;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Directories, from the repository's root, that are put beside the bundle under the same name. */
+  readonly directories?: readonly string[];
+  /** Invoked asynchronously by a schedule: a late start is worthless, the next one comes within the minute anyway. */
+  readonly scheduled?: boolean;
+}
+
+/** A scheduled start that could not run within a minute is dropped (a throttled one would be retried for six hours). */
+export const SCHEDULE_EVENT_AGE = Duration.seconds(60);
+
+/**
+ * A Node.js function with what each of ours has: its own role that may write to its own log group and nothing else, a log
+ * group with a retention, one ES module with the AWS SDK bundled in, source maps beside it.
+ *
+ * The SDK is bundled because the runtime's own costs more at cold start (it is not minified and changes under us).
+ */
+export class NodeFunction extends LambdaFunction {
+  constructor(scope: Construct, id: string, props: NodeFunctionProps) {
+    const logGroup = new LogGroup(scope, `${id}Logs`, { retention: props.logRetention ?? RetentionDays.ONE_MONTH });
+    const role = new Role(scope, `${id}Role`, {
+      assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
+      description: `What ${props.serviceName} may do`,
+    });
+    logGroup.grantWrite(role);
+    super(scope, id, {
+      code: code(props),
+      handler: 'index.handler',
+      description: props.description,
+      runtime: Runtime.NODEJS_24_X,
+      architecture: Architecture.ARM_64,
+      timeout: props.timeout,
+      memorySize: props.memorySize ?? 512,
+      role,
+      logGroup,
+      loggingFormat: LoggingFormat.TEXT,
+      environment: {
+        LOG_LEVEL: props.logLevel ?? 'INFO',
+        POWERTOOLS_SERVICE_NAME: props.serviceName,
+        ...props.environment,
+      },
+      ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
+    });
+  }
+}
+
+/** Bundled while the stack is synthesised; the content's hash decides whether it is deployed again. */
+function code({ entry, directories }: NodeFunctionProps): Code {
+  return Code.fromAsset(dirname(join(ROOT, entry)), {
+    assetHashType: AssetHashType.OUTPUT,
+    bundling: {
+      // CDK wants to know one; ours never runs, because esbuild is installed with the project.
+      image: DockerImage.fromRegistry('unused'),
+      local: {
+        tryBundle(outputDirectory) {
+          bundle(entry, outputDirectory, directories);
+          return true;
+        },
+      },
+    },
+  });
+}

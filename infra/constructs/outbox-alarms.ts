@@ -1,0 +1,108 @@
+import { Duration } from 'aws-cdk-lib';
+import { Alarm, ComparisonOperator, type Metric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import { Construct } from 'constructs';
+import type { EventQueue } from './event-queue.ts';
+import type { Outbox } from './outbox.ts';
+
+export interface OutboxAlarmsProps {
+  readonly outbox: Outbox;
+  /** Queues whose dead letters raise an alarm: a name, and the queue. */
+  readonly queues: Readonly<Record<string, EventQueue>>;
+  /** Told when an alarm is raised and when it goes back. */
+  readonly topic: ITopic;
+  /** An event that waits longer than this is late. Default: 2 minutes. */
+  readonly oldestPendingAge?: Duration;
+  /** A relay that was not seen for longer than this is gone. Default: 4 minutes (two starts may lie nearly two apart). */
+  readonly relaySilence?: Duration;
+  /** Length of one measurement. Default: 1 minute, the rhythm of the monitor and of SQS's own metrics. */
+  readonly period?: Duration;
+}
+
+interface AlarmText {
+  readonly name: string;
+  /** What it means, in one sentence. */
+  readonly meaning: string;
+  /** File name, without ending, in docs/runbooks. */
+  readonly runbook: string;
+}
+
+/** Three late measurements of five: one slow minute or one lost sample neither raises an alarm nor ends it. */
+const PERSISTENT = { datapointsToAlarm: 3, evaluationPeriods: 5 };
+/** A dead letter stays until somebody acts; two of three only guards against a sample that is wrong. */
+const PRESENT = { datapointsToAlarm: 2, evaluationPeriods: 3 };
+
+/** The alarms of an outbox. Each says what it means and which runbook to open. */
+export class OutboxAlarms extends Construct {
+  readonly alarms: readonly Alarm[];
+  private readonly prefix: string;
+
+  constructor(scope: Construct, id: string, props: OutboxAlarmsProps) {
+    super(scope, id);
+    const { outbox } = props;
+    this.prefix = outbox.installation;
+    const period = props.period ?? Duration.minutes(1);
+    const age = props.oldestPendingAge ?? Duration.minutes(2);
+    const silence = props.relaySilence ?? Duration.minutes(4);
+
+    const lag = outbox.destinations.map((destination) =>
+      this.alarm(
+        {
+          name: `oldest-pending-age-${destination}`,
+          meaning: `Events for ${destination} wait longer than ${age.toSeconds()} s in the outbox, or the monitor is silent.`,
+          runbook: 'lag',
+        },
+        outbox.metricOldestPendingAge(destination, period),
+        age.toSeconds(),
+        // A monitor that reports nothing (database away, function broken) is as bad as lag: nobody would know.
+        { ...PERSISTENT, treatMissingData: TreatMissingData.BREACHING },
+      ),
+    );
+    const relay = this.alarm(
+      {
+        name: 'relay-silent',
+        meaning: `No relay was alive for ${silence.toSeconds()} s, none ever started, or the monitor is silent.`,
+        runbook: 'relay-silent',
+      },
+      outbox.metricRelaySilence(period),
+      silence.toSeconds(),
+      { ...PERSISTENT, treatMissingData: TreatMissingData.BREACHING },
+    );
+    const dead = Object.entries(props.queues).map(([name, { deadLetterQueue }]) =>
+      this.alarm(
+        {
+          name: `dead-letters-${name}`,
+          meaning: `Messages of ${name} were given up and lie in its dead-letter queue: their events have no effect.`,
+          runbook: 'dead-letters',
+        },
+        deadLetterQueue.metricApproximateNumberOfMessagesVisible({ period, statistic: Stats.MAXIMUM }),
+        0,
+        // SQS reports nothing for a queue that nobody has used for hours.
+        { ...PRESENT, treatMissingData: TreatMissingData.NOT_BREACHING },
+      ),
+    );
+    this.alarms = [...lag, relay, ...dead];
+    const action = new SnsAction(props.topic);
+    for (const alarm of this.alarms) {
+      alarm.addAlarmAction(action);
+      alarm.addOkAction(action);
+    }
+  }
+
+  private alarm(
+    { name, meaning, runbook }: AlarmText,
+    metric: Metric,
+    threshold: number,
+    persistence: { datapointsToAlarm: number; evaluationPeriods: number; treatMissingData: TreatMissingData },
+  ): Alarm {
+    return new Alarm(this, name, {
+      alarmName: `${this.prefix}-${name}`,
+      alarmDescription: `${meaning} Runbook: docs/runbooks/${runbook}.md`,
+      metric,
+      threshold,
+      comparisonOperator: ComparisonOperator.GREATER_THAN_THRESHOLD,
+      ...persistence,
+    });
+  }
+}

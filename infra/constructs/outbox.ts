@@ -1,0 +1,129 @@
+import { Duration, Stack } from 'aws-cdk-lib';
+import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
+import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets';
+import { Construct } from 'constructs';
+import type { EventQueue } from './event-queue.ts';
+import { type FunctionDefaults, NodeFunction, SCHEDULE_EVENT_AGE } from './node-function.ts';
+import type { OutboxDatabase } from './outbox-database.ts';
+
+export interface OutboxProps extends FunctionDefaults {
+  readonly database: OutboxDatabase;
+  /** Where events go: a destination's name in the catalogue, and its queue. */
+  readonly destinations: Readonly<Record<string, EventQueue>>;
+  /**
+   * `continuous`: a relay is always running, an event leaves within a fraction of a second.
+   * `drain`: a relay starts each minute and ends when nothing is left: cheaper, up to two minutes late. Default: `continuous`.
+   */
+  readonly mode?: 'continuous' | 'drain';
+  /** When a continuous relay ends at latest. The next one starts within two minutes. Default: 150 s. */
+  readonly longestRun?: Duration;
+}
+
+/** A run that has reached its end still finishes what is in flight: a send takes 5 s at most, a statement 10. */
+const GRACE = Duration.seconds(30);
+/** Schedules are precise to a minute, no better: two starts can lie nearly two minutes apart. */
+const EVERY_MINUTE = ScheduleExpression.rate(Duration.minutes(1));
+/** The namespace of every metric of this project. */
+export const METRIC_NAMESPACE = 'SealedOutbox';
+
+/**
+ * The relay, which takes events from the outbox to their destinations, and the monitor, which measures from the database's
+ * side how long they wait: with a relay that is dead or was never started, the monitor still tells.
+ */
+export class Outbox extends Construct {
+  readonly relayFunction: LambdaFunction;
+  readonly relaySchedule: Schedule;
+  readonly monitorFunction: LambdaFunction;
+  readonly monitorSchedule: Schedule;
+  readonly destinations: readonly string[];
+  /** The `Installation` dimension of every metric: the stack's name. */
+  readonly installation: string;
+
+  constructor(scope: Construct, id: string, props: OutboxProps) {
+    super(scope, id);
+    const stack = Stack.of(this);
+    const { database } = props;
+    const longestRun = props.longestRun ?? Duration.seconds(150);
+    this.installation = stack.stackName;
+    this.destinations = Object.keys(props.destinations);
+    const slot = `${this.installation}-relay`;
+    const queues = Object.entries(props.destinations);
+
+    this.relayFunction = new NodeFunction(this, 'Relay', {
+      ...props,
+      entry: 'functions/relay/index.ts',
+      serviceName: 'relay',
+      description: 'Publishes events from the outbox, in order per aggregate',
+      timeout: longestRun.plus(GRACE),
+      memorySize: 1769,
+      environment: {
+        OUTBOX_INSTALLATION: this.installation,
+        OUTBOX_DESTINATIONS: stack.toJsonString(
+          Object.fromEntries(queues.map(([name, { queue }]) => [name, { kind: 'sqs-fifo', url: queue.queueUrl }])),
+        ),
+        OUTBOX_SLOT: slot,
+        RELAY_MODE: props.mode ?? 'continuous',
+        RELAY_MAX_SECONDS: String(longestRun.toSeconds()),
+      },
+      scheduled: true,
+    });
+    for (const [, { queue }] of queues) queue.grantSendMessages(this.relayFunction);
+    database.connect(this.relayFunction, { user: 'sealed_relay', roles: ['outbox_relay'] });
+    this.relaySchedule = this.everyMinute('RelaySchedule', slot, this.relayFunction);
+
+    this.monitorFunction = new NodeFunction(this, 'Monitor', {
+      ...props,
+      entry: 'functions/monitor/index.ts',
+      serviceName: 'monitor',
+      description: 'Measures how long events wait in the outbox, independent of the relay',
+      timeout: Duration.seconds(30),
+      environment: { OUTBOX_INSTALLATION: this.installation },
+      scheduled: true,
+    });
+    database.connect(this.monitorFunction, { user: 'sealed_monitor', roles: ['outbox_monitor'] });
+    this.monitorSchedule = this.everyMinute('MonitorSchedule', `${this.installation}-monitor`, this.monitorFunction);
+  }
+
+  /** Age of the oldest event that waits for `destination`, in seconds; parked and blocked ones do not count. */
+  metricOldestPendingAge(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('OldestPendingAge', period, { Destination: destination });
+  }
+
+  /** Seconds since the youngest relay was seen alive. No value while there never was one. */
+  metricRelaySilence(period = Duration.minutes(1)): Metric {
+    return this.metric('RelaySilence', period, {});
+  }
+
+  private metric(metricName: string, period: Duration, dimensions: Record<string, string>): Metric {
+    return new Metric({
+      namespace: METRIC_NAMESPACE,
+      metricName,
+      dimensionsMap: { Installation: this.installation, ...dimensions },
+      statistic: Stats.MAXIMUM,
+      period,
+    });
+  }
+
+  private everyMinute(id: string, scheduleName: string, fn: LambdaFunction): Schedule {
+    const role = new Role(this, `${id}Role`, {
+      assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
+        conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
+      }),
+      description: `Starts ${scheduleName}`,
+    });
+    role.addToPolicy(new PolicyStatement({ actions: ['lambda:InvokeFunction'], resources: [fn.functionArn] }));
+    return new Schedule(this, id, {
+      scheduleName,
+      schedule: EVERY_MINUTE,
+      // CDK would also allow every version of the function, with a wildcard.
+      target: new LambdaInvoke(fn, {
+        role: role.withoutPolicyUpdates(),
+        maxEventAge: SCHEDULE_EVENT_AGE,
+        retryAttempts: 0,
+      }),
+    });
+  }
+}

@@ -1,0 +1,99 @@
+import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
+import type { ITopic } from 'aws-cdk-lib/aws-sns';
+import type { Construct } from 'constructs';
+import {
+  type DatabaseConnection,
+  EventApi,
+  EventConsumer,
+  type EventQueue,
+  Outbox,
+  OutboxAlarms,
+  OutboxDatabase,
+} from '../constructs/index.ts';
+import type { Stage } from '../stages.ts';
+
+export interface ServiceStackProps extends StackProps {
+  readonly stage: Stage;
+  readonly database: DatabaseConnection;
+  readonly ledgerQueue: EventQueue;
+  readonly alarmTopic: ITopic;
+}
+
+/** What runs: the outbox, the sample service that writes invoices, the ledger that reads them, and the alarms. */
+export class ServiceStack extends Stack {
+  constructor(scope: Construct, id: string, props: ServiceStackProps) {
+    super(scope, id, props);
+    const { stage, ledgerQueue } = props;
+    const defaults = { logRetention: stage.logRetention };
+
+    const database = new OutboxDatabase(this, 'Database', {
+      ...defaults,
+      connection: props.database,
+      migrateEntry: 'functions/migrate/index.ts',
+      migrator: 'sealed_migrator',
+    });
+    const outbox = new Outbox(this, 'Outbox', {
+      ...defaults,
+      database,
+      destinations: { ledger: ledgerQueue },
+      mode: stage.relayMode,
+    });
+    const ledger = new EventConsumer(this, 'Ledger', {
+      ...defaults,
+      consumer: 'ledger',
+      entry: 'functions/sample/ledger/index.ts',
+      source: ledgerQueue,
+      database,
+      login: { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
+      timeout: stage.consumerTimeout,
+    });
+    const invoices = new EventApi(this, 'Invoices', {
+      ...defaults,
+      entry: 'functions/sample/api/index.ts',
+      routes: ['POST /invoices', 'GET /invoices/{id}', 'POST /invoices/{id}/payments'],
+      database,
+      login: { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
+      access: stage.apiAccess,
+    });
+    new OutboxAlarms(this, 'OutboxAlarms', {
+      ...stage.alarms,
+      outbox,
+      queues: { ledger: ledgerQueue },
+      topic: props.alarmTopic,
+    });
+
+    const functions = [
+      database.migrateFunction,
+      outbox.relayFunction,
+      outbox.monitorFunction,
+      ledger.function,
+      invoices.function,
+    ];
+    new QueryDefinition(this, 'Errors', {
+      queryDefinitionName: `${this.stackName}/errors`,
+      logGroups: functions.map((fn) => fn.logGroup),
+      queryString: new QueryString({
+        fields: ['@timestamp', 'service', 'message', 'error.name', 'error.message'],
+        filterStatements: ['level in ["ERROR", "WARN"] or @message like /Task timed out|Runtime exited/'],
+        sort: '@timestamp desc',
+        limit: 100,
+      }),
+    });
+
+    const outputs = {
+      ApiUrl: invoices.url,
+      ApiId: invoices.api.apiId,
+      ApiFunctionName: invoices.function.functionName,
+      LedgerFunctionName: ledger.function.functionName,
+      MigrateFunctionName: database.migrateFunction.functionName,
+      MonitorFunctionName: outbox.monitorFunction.functionName,
+      MonitorScheduleName: outbox.monitorSchedule.scheduleName,
+      RelayFunctionName: outbox.relayFunction.functionName,
+      RelayScheduleName: outbox.relaySchedule.scheduleName,
+    };
+    for (const [name, value] of Object.entries(outputs)) new CfnOutput(this, name, { value });
+
+    if (!stage.keepsData) RemovalPolicies.of(this).destroy();
+  }
+}

@@ -1,0 +1,77 @@
+import { Duration } from 'aws-cdk-lib';
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { SealedOutboxError } from '../shared/errors/index.ts';
+
+export type StageName = 'local' | 'dev' | 'prod';
+
+/** In what the stages differ. Everything else is the same everywhere. */
+export interface Stage {
+  readonly name: StageName;
+  readonly relayMode: 'continuous' | 'drain';
+  readonly logRetention: RetentionDays;
+  /** Whether queues and logs outlive their stack. */
+  readonly keepsData: boolean;
+  readonly apiAccess: 'iam' | 'open';
+  /** Time-out of consumers. The queue's visibility time-out is six times as long. */
+  readonly consumerTimeout: Duration;
+  /** How long a consumer's database may be away before messages become dead letters. */
+  readonly consumerOutage: Duration;
+  readonly alarms: {
+    /** Length of one measurement. */
+    readonly period: Duration;
+    /** An event that waits longer is late. */
+    readonly oldestPendingAge: Duration;
+    /** A relay that was not seen for longer is gone. */
+    readonly relaySilence: Duration;
+  };
+}
+
+const onAws = {
+  apiAccess: 'iam',
+  consumerTimeout: Duration.seconds(30),
+  consumerOutage: Duration.hours(6),
+  alarms: {
+    period: Duration.minutes(1),
+    oldestPendingAge: Duration.minutes(2),
+    relaySilence: Duration.minutes(4),
+  },
+} as const;
+
+export const stages: Readonly<Record<StageName, Stage>> = {
+  local: {
+    name: 'local',
+    relayMode: 'continuous',
+    logRetention: RetentionDays.ONE_DAY,
+    keepsData: false,
+    apiAccess: 'open',
+    // A poison message reaches the dead-letter queue after three receives of 30 s instead of 120 of 180 s.
+    consumerTimeout: Duration.seconds(5),
+    consumerOutage: Duration.seconds(90),
+    // Measurements of 10 s, so that an alarm goes off within half a minute. Schedules start every minute at best, so the
+    // local cloud invokes the monitor every 10 s itself.
+    alarms: {
+      period: Duration.seconds(10),
+      oldestPendingAge: Duration.seconds(15),
+      relaySilence: Duration.seconds(90),
+    },
+  },
+  dev: { ...onAws, name: 'dev', relayMode: 'drain', logRetention: RetentionDays.ONE_WEEK, keepsData: false },
+  prod: { ...onAws, name: 'prod', relayMode: 'continuous', logRetention: RetentionDays.THREE_MONTHS, keepsData: true },
+};
+
+/** The stage is missing or unknown. Code `STAGE_UNKNOWN`. */
+export class UnknownStageError extends SealedOutboxError {
+  constructor(given: unknown) {
+    const what = given === undefined ? 'No stage is given' : `There is no stage ${JSON.stringify(given)}`;
+    super(
+      'STAGE_UNKNOWN',
+      `${what}: nothing was synthesised. Give one of ${Object.keys(stages).join(', ')}: -c stage=dev`,
+    );
+  }
+}
+
+/** @throws UnknownStageError (`STAGE_UNKNOWN`) */
+export function stageNamed(given: unknown): Stage {
+  if (typeof given === 'string' && Object.hasOwn(stages, given)) return stages[given as StageName];
+  throw new UnknownStageError(given);
+}
