@@ -11,13 +11,16 @@ const OLDEST = [3, 11] as const;
 const NAMES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python'];
 
 const PROBE = `
-import sys
+import glob, json, os, sys, sysconfig
 try:
     import ensurepip, venv
+    places = [os.path.join(os.path.dirname(ensurepip.__file__), "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR")]
+    wheels = [wheel for place in places if place for wheel in glob.glob(os.path.join(place, "pip-*.whl"))]
     able = True
 except ImportError:
-    able = False
-print(sys.version_info[0], sys.version_info[1], able, sys.executable)
+    wheels, able = [], False
+wheel = wheels[0] if wheels else None
+print(json.dumps({"version": sys.version_info[:2], "venv": able, "executable": sys.executable, "pip": wheel}))
 `;
 
 export interface Python {
@@ -25,6 +28,8 @@ export interface Python {
   readonly version: readonly [number, number];
   /** Whether it can make virtual environments. Debian and Ubuntu ship that part apart. */
   readonly venv: boolean;
+  /** The pip that it carries for new environments, as one file; null where it is kept in another way. */
+  readonly pip: string | null;
 }
 
 /**
@@ -75,8 +80,7 @@ function isNewEnough({ version: [major, minor] }: Python): boolean {
 async function probePython(name: string): Promise<Python | undefined> {
   try {
     const { stdout } = await run(name, ['-I', '-c', PROBE], { timeout: 20_000 });
-    const [major, minor, able, ...executable] = stdout.trim().split(' ');
-    return { version: [Number(major), Number(minor)], venv: able === 'True', executable: executable.join(' ') };
+    return JSON.parse(stdout) as Python;
   } catch {
     return undefined; // not installed, or a version manager's placeholder that names nothing
   }

@@ -35,11 +35,12 @@ export async function virtualEnvironment(
     if (/^ministack-[0-9a-f]{16}$/.test(name)) await rm(join(cache, name), { recursive: true, force: true });
   }
   progress(`making a virtual environment with Python ${base.version.join('.')}`);
-  await install(supervisor, base.executable, ['-m', 'venv', directory], 'python venv');
+  // Unpacking pip into the environment takes longer than all else here: it runs from where Python keeps it.
+  await install(supervisor, base.executable, ['-m', 'venv', '--clear', ...(base.pip ? ['--without-pip'] : []), directory], 'python venv');
   progress('installing MiniStack');
-  const flags = ['--require-hashes', '--only-binary', ':all:', '--no-input', '--disable-pip-version-check', '--quiet'];
+  const flags = ['--require-hashes', '--only-binary', ':all:', '--no-compile', '--no-input', '--disable-pip-version-check'];
   const pip = ['-m', 'pip', 'install', ...flags, '--retries', '1', '--timeout', '20', '-r', REQUIREMENTS];
-  await install(supervisor, python, pip, 'pip install');
+  await install(supervisor, python, pip, 'pip install', base.pip ? { PYTHONPATH: base.pip } : {});
   await writeFile(join(directory, COMPLETE), '');
   return python;
 }
@@ -54,8 +55,15 @@ async function isComplete(directory: string, python: string): Promise<boolean> {
   }
 }
 
-async function install(supervisor: Supervisor, file: string, args: readonly string[], name: string): Promise<void> {
-  const child = supervisor.start({ name, file, args, env: cleanEnvironment(process.env, PIP_SETTINGS) });
+async function install(
+  supervisor: Supervisor,
+  file: string,
+  args: readonly string[],
+  name: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const env = { ...cleanEnvironment(process.env, PIP_SETTINGS), ...environment };
+  const child = supervisor.start({ name, file, args, env });
   const code = await child.ended;
   if (code === 0) return child.stop();
   if (supervisor.stopping) throw new Interrupted();
