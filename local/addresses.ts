@@ -1,4 +1,5 @@
 import { databaseUrl, type LocalCloud } from './cloud.ts';
+import { invoiceBody } from './check/traffic.ts';
 import type { Report } from './report.ts';
 
 /** Prints where everything is, and lines to try it with. */
@@ -23,4 +24,4 @@ Try it:
 `);
 }
 
-const EXAMPLE = {};
+const EXAMPLE = invoiceBody(3);

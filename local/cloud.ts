@@ -64,7 +64,13 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
   }
 }
 
-async function start({ supervisor, report, port: wanted, alarmSpeed = 1, onAlarm }: LocalCloudOptions): Promise<LocalCloud> {
+async function start({
+  supervisor,
+  report,
+  port: wanted,
+  alarmSpeed = 1,
+  onAlarm,
+}: LocalCloudOptions): Promise<LocalCloud> {
   await requireSpace(supervisor.directory);
   await requireSpace(tmpdir());
   const port = wanted === undefined ? await freePort() : await requirePort(wanted);
@@ -86,7 +92,9 @@ async function start({ supervisor, report, port: wanted, alarmSpeed = 1, onAlarm
     return { server, database, assembly };
   };
   const [{ server, database, assembly }] = await Promise.all([application(), emulator()]);
-  const outputs = await report.step('cdk deploy, with the migrations', (progress) => deploy(supervisor, assembly, port, progress));
+  const outputs = await report.step('cdk deploy, with the migrations', (progress) =>
+    deploy(supervisor, assembly, port, progress),
+  );
 
   const client = { endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
   await report.step('Relay and monitor', () => setGoing(supervisor, client, outputs, alarmSpeed));
@@ -107,7 +115,7 @@ async function startDatabase(supervisor: Supervisor): Promise<LocalPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-local-'));
   supervisor.ownDirectory(directory);
   if (supervisor.stopping) throw new Interrupted();
-  const starting = startPostgres({ directory });
+  const starting = startPostgres({ directory, settings: { track_commit_timestamp: 'on' } });
   // Registered before it runs, so that a stop in the middle of the start waits for it and then ends it.
   supervisor.beforeStop(async () => (await starting).stop());
   const server = await starting;
@@ -117,7 +125,12 @@ async function startDatabase(supervisor: Supervisor): Promise<LocalPostgres> {
 }
 
 /** The first run of each function that has a schedule: the schedules themselves wait a minute for their first. */
-async function setGoing(supervisor: Supervisor, client: ClientSettings, outputs: Outputs, speed: number): Promise<void> {
+async function setGoing(
+  supervisor: Supervisor,
+  client: ClientSettings,
+  outputs: Outputs,
+  speed: number,
+): Promise<void> {
   const lambda = new LambdaClient(client);
   const invoke = async (FunctionName: string | undefined): Promise<void> => {
     await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));

@@ -19,11 +19,21 @@ export type Outputs = Readonly<Record<string, string>>;
 
 /** The validators that the functions' bundles hold are made from the schemas and are not in the repository. */
 export async function generate(supervisor: Supervisor): Promise<void> {
-  await run(supervisor, { name: 'generate', file: process.execPath, args: [join(ROOT, 'scripts', 'generate.ts')], cwd: ROOT, env: cleanEnvironment(process.env) });
+  await run(supervisor, {
+    name: 'generate',
+    file: process.execPath,
+    args: [join(ROOT, 'scripts', 'generate.ts')],
+    cwd: ROOT,
+    env: cleanEnvironment(process.env),
+  });
 }
 
 /** Turns `infra/app.ts` into templates and bundles, in `<directory>/cdk.out`. Needs neither database nor emulator. */
-export async function synthesise(supervisor: Supervisor, database: DatabaseAddress, progress: Progress): Promise<string> {
+export async function synthesise(
+  supervisor: Supervisor,
+  database: DatabaseAddress,
+  progress: Progress,
+): Promise<string> {
   const output = join(supervisor.directory, 'cdk.out');
   await cdk(supervisor, 'cdk synth', 0, progress, ['synth', '--quiet', '--output', output, '-c', 'stage=local'], {
     SEALED_OUTBOX_DATABASE: JSON.stringify(database),
@@ -43,9 +53,22 @@ export async function bootstrap(supervisor: Supervisor, port: number, progress: 
  *
  * @throws LocalCloudProblem `LOCAL_DEPLOY` with the end of what cdk said
  */
-export async function deploy(supervisor: Supervisor, assembly: string, port: number, progress: Progress): Promise<Outputs> {
+export async function deploy(
+  supervisor: Supervisor,
+  assembly: string,
+  port: number,
+  progress: Progress,
+): Promise<Outputs> {
   const outputsFile = join(supervisor.directory, 'outputs.json');
-  const flags = ['--require-approval', 'never', '--progress', 'events', '--asset-parallelism', '--outputs-file', outputsFile];
+  const flags = [
+    '--require-approval',
+    'never',
+    '--progress',
+    'events',
+    '--asset-parallelism',
+    '--outputs-file',
+    outputsFile,
+  ];
   await cdk(supervisor, 'cdk deploy', port, progress, ['deploy', '--all', '--app', assembly, ...flags]);
   const byStack = JSON.parse(await readFile(outputsFile, 'utf8')) as Record<string, Record<string, string>>;
   return Object.assign({}, ...Object.values(byStack)) as Outputs;

@@ -20,7 +20,10 @@ export function cleanEnvironment(
 ): Record<string, string> {
   const names = ['HOME', 'LANG', 'TMPDIR', 'SYSTEMROOT', ...also];
   const kept = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
-  return { ...Object.fromEntries(kept), PATH: `${join(ROOT, 'node_modules', '.bin')}:${env['PATH'] ?? '/usr/bin:/bin'}` };
+  return {
+    ...Object.fromEntries(kept),
+    PATH: `${join(ROOT, 'node_modules', '.bin')}:${env['PATH'] ?? '/usr/bin:/bin'}`,
+  };
 }
 
 /** How the AWS SDK, the CDK and the functions reach the local AWS. */

@@ -20,7 +20,11 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(HELP);
     return OK;
   }
-  const report = createReport({ write: (line) => console.log(line), verbose: options.verbose, now: () => performance.now() });
+  const report = createReport({
+    write: (line) => console.log(line),
+    verbose: options.verbose,
+    now: () => performance.now(),
+  });
   const supervisor = await openSupervisor(join(ROOT, options.directory), report);
   const interrupted = interruption(supervisor, report);
   try {

@@ -48,12 +48,18 @@ function parse(args: readonly string[]) {
       },
     }).values;
   } catch (error) {
-    throw new LocalCloudProblem('LOCAL_OPTION', `${(error as Error).message} \`npm start -- --help\` lists the options.`);
+    throw new LocalCloudProblem(
+      'LOCAL_OPTION',
+      `${(error as Error).message} \`npm start -- --help\` lists the options.`,
+    );
   }
 }
 
 function parsePort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 1024 && port <= 65535) return port;
-  throw new LocalCloudProblem('LOCAL_OPTION', '--port must be a whole number between 1024 and 65535, such as --port 4566.');
+  throw new LocalCloudProblem(
+    'LOCAL_OPTION',
+    '--port must be a whole number between 1024 and 65535, such as --port 4566.',
+  );
 }

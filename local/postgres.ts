@@ -69,25 +69,29 @@ export async function startPostgres(options: LocalPostgresOptions = {}): Promise
     await server.start();
   } catch (cause) {
     await rm(directory, { recursive: true, force: true });
-    throw new Error(`PostgreSQL did not start on 127.0.0.1:${port}. Its last words: ${log.join('').slice(-2000)}`, { cause });
+    throw new Error(`PostgreSQL did not start on 127.0.0.1:${port}. Its last words: ${log.join('').slice(-2000)}`, {
+      cause,
+    });
   }
   const pid = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1)[0]);
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => {
-    stopping ??= stopServer(server, pid).finally(() => rm(directory, { recursive: true, force: true }));
+    stopping ??= stopServer(server, pid, directory);
     return stopping;
   };
   return { port, pid, directory, password, stop };
 }
 
 /** A server that has ended already (the terminal's Ctrl-C reaches it too) would let the package wait for its end for ever. */
-async function stopServer(server: EmbeddedPostgres, pid: number): Promise<void> {
+async function stopServer(server: EmbeddedPostgres, pid: number, directory: string): Promise<void> {
   const ended = server.stop();
   const watch = new AbortController();
   const gone = async (): Promise<void> => {
     while (isRunning(pid)) await delay(20, undefined, { signal: watch.signal });
   };
-  await Promise.race([ended, gone()]).finally(() => watch.abort());
+  await Promise.race([ended, gone()]);
+  watch.abort();
+  await rm(directory, { recursive: true, force: true });
 }
 
 function isRunning(pid: number): boolean {
@@ -130,7 +134,13 @@ export async function asSuperuser<T>(
   database: string,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client({ host: '127.0.0.1', port: server.port, user: 'postgres', password: server.password, database });
+  const client = new pg.Client({
+    host: '127.0.0.1',
+    port: server.port,
+    user: 'postgres',
+    password: server.password,
+    database,
+  });
   await client.connect();
   try {
     return await work(client);

@@ -44,7 +44,12 @@ const MORE_PERIODS = 2;
  *
  * Pure: the samples of the alarm's metric, the present state and the moment (milliseconds since 1970) are given.
  */
-export function evaluateAlarm(rule: AlarmRule, samples: readonly Sample[], current: AlarmState, now: number): Evaluation {
+export function evaluateAlarm(
+  rule: AlarmRule,
+  samples: readonly Sample[],
+  current: AlarmState,
+  now: number,
+): Evaluation {
   const range = datapoints(rule, samples, now);
   const real = range.filter((value) => value !== undefined).slice(0, rule.evaluationPeriods);
   const breaching = real.filter((value) => breaches(rule, value)).length;

@@ -1,4 +1,9 @@
-import { type CloudWatchClient, type MetricAlarm, paginateDescribeAlarms, SetAlarmStateCommand } from '@aws-sdk/client-cloudwatch';
+import {
+  type CloudWatchClient,
+  type MetricAlarm,
+  paginateDescribeAlarms,
+  SetAlarmStateCommand,
+} from '@aws-sdk/client-cloudwatch';
 import { type AlarmRule, type AlarmState, evaluateAlarm } from './alarm.ts';
 import type { SampleStore } from './samples.ts';
 
@@ -27,7 +32,10 @@ const SETTLE_MS = 2_000;
 /** Judges every deployed alarm once. A change is set in the local AWS, which then sends the alarm's SNS message. */
 export async function judgeAlarms({ metrics, store, now, speed = 1 }: AlarmsOptions): Promise<AlarmChange[]> {
   const changes: AlarmChange[] = [];
-  for await (const { MetricAlarms = [] } of paginateDescribeAlarms({ client: metrics }, { AlarmTypes: ['MetricAlarm'] })) {
+  for await (const { MetricAlarms = [] } of paginateDescribeAlarms(
+    { client: metrics },
+    { AlarmTypes: ['MetricAlarm'] },
+  )) {
     for (const alarm of MetricAlarms) {
       const change = judge(alarm, store, now() - SETTLE_MS / speed, speed);
       if (change === undefined) continue;
@@ -44,7 +52,7 @@ function judge(alarm: MetricAlarm, store: SampleStore, at: number, speed: number
   if (rule === undefined || alarm.Namespace === undefined || alarm.MetricName === undefined) return undefined;
   const dimensions = Object.fromEntries((alarm.Dimensions ?? []).map(({ Name = '', Value = '' }) => [Name, Value]));
   const samples = store.of({ namespace: alarm.Namespace, name: alarm.MetricName, dimensions });
-  const from = (alarm.StateValue ?? 'INSUFFICIENT_DATA') as AlarmState;
+  const from = alarm.StateValue ?? 'INSUFFICIENT_DATA';
   const { state: to, reason } = evaluateAlarm(rule, samples, from, at);
   return to === from ? undefined : { name: alarm.AlarmName ?? '', from, to, reason };
 }

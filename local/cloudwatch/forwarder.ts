@@ -1,6 +1,9 @@
-import { CloudWatchClient, PutMetricDataCommand, type StandardUnit } from '@aws-sdk/client-cloudwatch';
-import { CloudWatchLogsClient, paginateDescribeLogGroups, paginateFilterLogEvents } from '@aws-sdk/client-cloudwatch-logs';
-import { GetQueueAttributesCommand, paginateListQueues, SQSClient } from '@aws-sdk/client-sqs';
+import type { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
+import { PutMetricDataCommand, type StandardUnit } from '@aws-sdk/client-cloudwatch';
+import type { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
+import { paginateDescribeLogGroups, paginateFilterLogEvents } from '@aws-sdk/client-cloudwatch-logs';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand, paginateListQueues } from '@aws-sdk/client-sqs';
 import { samplesOfLine } from './emf.ts';
 import type { Sample } from './samples.ts';
 
@@ -37,7 +40,10 @@ export function createForwarder({ logs, metrics, queues }: ForwarderClients, now
     const perGroup = await Promise.all(
       groups.map(({ logGroupName }) =>
         collect(
-          paginateFilterLogEvents({ client: logs }, { logGroupName, startTime: since, filterPattern: '"CloudWatchMetrics"' }),
+          paginateFilterLogEvents(
+            { client: logs },
+            { logGroupName, startTime: since, filterPattern: '"CloudWatchMetrics"' },
+          ),
           (page) => page.events,
         ),
       ),
@@ -96,7 +102,10 @@ async function putMetrics(metrics: CloudWatchClient, samples: readonly Sample[])
   }
 }
 
-async function collect<Page, Item>(pages: AsyncIterable<Page>, items: (page: Page) => Item[] | undefined): Promise<Item[]> {
+async function collect<Page, Item>(
+  pages: AsyncIterable<Page>,
+  items: (page: Page) => Item[] | undefined,
+): Promise<Item[]> {
   const all: Item[] = [];
   for await (const page of pages) all.push(...(items(page) ?? []));
   return all;

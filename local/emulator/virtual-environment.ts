@@ -19,12 +19,11 @@ const COMPLETE = '.complete';
  *
  * @returns the environment's python
  */
-export async function virtualEnvironment(
-  cache: string,
-  supervisor: Supervisor,
-  progress: Progress,
-): Promise<string> {
-  const hash = createHash('sha256').update(await readFile(REQUIREMENTS)).digest('hex').slice(0, 16);
+export async function virtualEnvironment(cache: string, supervisor: Supervisor, progress: Progress): Promise<string> {
+  const hash = createHash('sha256')
+    .update(await readFile(REQUIREMENTS))
+    .digest('hex')
+    .slice(0, 16);
   const directory = join(cache, `ministack-${hash}`);
   const python = join(directory, 'bin', 'python');
   if (await isComplete(directory, python)) return python;
@@ -36,9 +35,21 @@ export async function virtualEnvironment(
   }
   progress(`making a virtual environment with Python ${base.version.join('.')}`);
   // Unpacking pip into the environment takes longer than all else here: it runs from where Python keeps it.
-  await install(supervisor, base.executable, ['-m', 'venv', '--clear', ...(base.pip ? ['--without-pip'] : []), directory], 'python venv');
+  await install(
+    supervisor,
+    base.executable,
+    ['-m', 'venv', '--clear', ...(base.pip ? ['--without-pip'] : []), directory],
+    'python venv',
+  );
   progress('installing MiniStack');
-  const flags = ['--require-hashes', '--only-binary', ':all:', '--no-compile', '--no-input', '--disable-pip-version-check'];
+  const flags = [
+    '--require-hashes',
+    '--only-binary',
+    ':all:',
+    '--no-compile',
+    '--no-input',
+    '--disable-pip-version-check',
+  ];
   const pip = ['-m', 'pip', 'install', ...flags, '--retries', '1', '--timeout', '20', '-r', REQUIREMENTS];
   await install(supervisor, python, pip, 'pip install', base.pip ? { PYTHONPATH: base.pip } : {});
   await writeFile(join(directory, COMPLETE), '');
@@ -95,12 +106,19 @@ export function pipProblem(step: string, said: string): Error {
         'check the package index that pip is configured with (PIP_INDEX_URL), then run `npm start` again.',
     );
   }
-  if (/connection|timed out|name resolution|no matching distribution|could not find a version|ProxyError|SSLError/i.test(said)) {
+  if (
+    /connection|timed out|name resolution|no matching distribution|could not find a version|ProxyError|SSLError/i.test(
+      said,
+    )
+  ) {
     return new LocalCloudProblem(
       'LOCAL_PIP_REGISTRY',
       'pip cannot reach a package index: check the network, or set PIP_INDEX_URL or HTTPS_PROXY, and run ' +
         '`npm start` again (only the first start needs it).',
     );
   }
-  return new LocalCloudProblem('LOCAL_PIP', `\`${step}\` failed, see its log in the logs directory. Its last words: ${said.slice(-600)}`);
+  return new LocalCloudProblem(
+    'LOCAL_PIP',
+    `\`${step}\` failed, see its log in the logs directory. Its last words: ${said.slice(-600)}`,
+  );
 }

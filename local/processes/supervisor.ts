@@ -106,7 +106,10 @@ export async function openSupervisor(directory: string, report: Report): Promise
       async stop() {
         const record = state.processes.filter((recorded) => recorded.pid === pid);
         const entries = findLeftovers({ ...state, processes: record }, processTable(), process.pid);
-        await endProcesses(entries.map((leftover) => leftover.process), GRACE_MS);
+        await endProcesses(
+          entries.map((leftover) => leftover.process),
+          GRACE_MS,
+        );
         change({ processes: state.processes.filter((recorded) => recorded.pid !== pid) });
       },
     };
@@ -156,7 +159,10 @@ async function clearAway(directory: string, report: Report): Promise<void> {
   if (leftovers.length > 0) {
     const names = leftovers.map(({ name, process: { pid } }) => `${name} (${pid})`).join(', ');
     report.line(`An earlier start ended without cleaning up. Ending what it left: ${names}.`);
-    await endProcesses(leftovers.map((leftover) => leftover.process), GRACE_MS);
+    await endProcesses(
+      leftovers.map((leftover) => leftover.process),
+      GRACE_MS,
+    );
   }
   for (const path of state.directories) {
     report.detail(`removing ${basename(path)} of the earlier start`);

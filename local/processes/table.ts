@@ -37,7 +37,9 @@ export function parseStat(stat: string, boot: string): ProcessEntry[] {
   const rest = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, parent, group] = rest;
   if (state === 'Z' || state === 'X') return [];
-  return [{ pid: Number.parseInt(stat, 10), parent: Number(parent), group: Number(group), startedAt: `${boot}:${rest[19]}` }];
+  return [
+    { pid: Number.parseInt(stat, 10), parent: Number(parent), group: Number(group), startedAt: `${boot}:${rest[19]}` },
+  ];
 }
 
 function fromPs(): ProcessEntry[] {

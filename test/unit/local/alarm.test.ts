@@ -15,7 +15,14 @@ const RULE: AlarmRule = {
 /** A whole minute, so that periods are easy to count from it. */
 const NOON = Date.UTC(2026, 0, 1, 12);
 
-const sample = (at: number, value: number): Sample => ({ namespace: 'N', name: 'M', dimensions: {}, unit: 'None', at, value });
+const sample = (at: number, value: number): Sample => ({
+  namespace: 'N',
+  name: 'M',
+  dimensions: {},
+  unit: 'None',
+  at,
+  value,
+});
 
 /** As CloudWatch's documentation draws it: oldest first, X breaches, 0 does not, - is missing. */
 function drawn(picture: string): Sample[] {

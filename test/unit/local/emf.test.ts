@@ -13,7 +13,10 @@ describe('samplesOfLine', () => {
   it('makes one sample per metric and dimension set', () => {
     const samples = samplesOfLine(
       line({
-        _aws: { Timestamp: 5, CloudWatchMetrics: [directive([['Installation'], ['Installation', 'Destination']], 'Age')] },
+        _aws: {
+          Timestamp: 5,
+          CloudWatchMetrics: [directive([['Installation'], ['Installation', 'Destination']], 'Age')],
+        },
         Installation: 'i',
         Destination: 'ledger',
         Age: 3.5,
@@ -36,7 +39,11 @@ describe('samplesOfLine', () => {
   });
 
   it('leaves out a metric without a number and a set without its dimension', () => {
-    const text = line({ _aws: { CloudWatchMetrics: [directive([['Gone'], []], 'Age', 'Absent', 'Text')] }, Age: 1, Text: 'x' });
+    const text = line({
+      _aws: { CloudWatchMetrics: [directive([['Gone'], []], 'Age', 'Absent', 'Text')] },
+      Age: 1,
+      Text: 'x',
+    });
     expect(samplesOfLine(text, 9)).toHaveLength(1);
   });
 
@@ -47,7 +54,14 @@ describe('samplesOfLine', () => {
 });
 
 describe('createSampleStore', () => {
-  const sample = (dimensions: Record<string, string>, at = 0) => ({ namespace: 'N', name: 'M', unit: 'None', value: 1, dimensions, at });
+  const sample = (dimensions: Record<string, string>, at = 0) => ({
+    namespace: 'N',
+    name: 'M',
+    unit: 'None',
+    value: 1,
+    dimensions,
+    at,
+  });
 
   it('keeps metrics with other dimensions apart, in whatever order they are named', () => {
     const store = createSampleStore(() => 0);
