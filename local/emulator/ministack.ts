@@ -1,0 +1,76 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { cleanEnvironment, localAws, REGION } from '../environment.ts';
+import { explain, Interrupted, LocalCloudProblem } from '../problem.ts';
+import type { Child, Supervisor } from '../processes/supervisor.ts';
+
+const LAUNCHER = join(import.meta.dirname, 'ministack.py');
+
+/** It is up in 0.3 s; a busy machine may take longer. */
+const HEALTHY_WITHIN_MS = 60_000;
+
+/**
+ * Starts the emulator and waits until it answers.
+ *
+ * @throws LocalCloudProblem `LOCAL_EMULATOR` with the end of its log
+ */
+export async function startMiniStack(supervisor: Supervisor, python: string, port: number): Promise<Child> {
+  const temporary = join(supervisor.directory, 'tmp');
+  await mkdir(temporary, { recursive: true });
+  supervisor.ownDirectory(temporary);
+  const child = supervisor.start({
+    name: 'ministack',
+    file: python,
+    args: ['-I', LAUNCHER],
+    env: {
+      ...cleanEnvironment(process.env),
+      ...localAws(port),
+      GATEWAY_PORT: String(port),
+      BIND_HOST: '127.0.0.1', // its default is every interface of the machine
+      MINISTACK_REGION: REGION,
+      LAMBDA_EXECUTOR: 'local',
+      IOT_MTLS_ENABLED: '0',
+      SFTP_ENABLED: '0',
+      DOCKER_HOST: `unix://${join(temporary, 'no-docker')}`, // it would tidy up containers of other installations
+      TMPDIR: temporary, // the functions' code, unpacked; removed at the end
+    },
+  });
+  let ended: number | NodeJS.Signals | undefined;
+  child.ended.then(
+    (how) => (ended = how),
+    () => (ended = 1),
+  );
+  const deadline = performance.now() + HEALTHY_WITHIN_MS;
+  while (!(await isHealthy(port))) {
+    if (supervisor.stopping) throw new Interrupted();
+    if (ended !== undefined || performance.now() > deadline) throw problem(child, port);
+    await delay(50);
+  }
+  return child;
+}
+
+async function isHealthy(port: number): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}/_ministack/health`, { signal: AbortSignal.timeout(2_000) });
+    await answer.arrayBuffer();
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+function problem(child: Child, port: number): Error {
+  const said = child.tail();
+  const explained = explain(new Error(said));
+  if (explained instanceof LocalCloudProblem) return explained;
+  if (/already in use/i.test(said)) return portTaken(port);
+  return new LocalCloudProblem('LOCAL_EMULATOR', `The local AWS did not start. Its last words:\n${said}`);
+}
+
+export function portTaken(port: number): LocalCloudProblem {
+  return new LocalCloudProblem(
+    'LOCAL_PORT_TAKEN',
+    `Port ${port} is taken by another program: choose another one, or leave --port out to get a free one.`,
+  );
+}

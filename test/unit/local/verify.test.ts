@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import type { EventFact, Facts } from '../../../local/check/facts.ts';
+import { verify } from '../../../local/check/verify.ts';
+
+const event = (sequence: number, type: string, data: EventFact['data'] = {}): EventFact => ({
+  id: `e${sequence}`,
+  invoiceId: 'i',
+  sequence,
+  type,
+  data,
+  deliveries: ['published'],
+  committedAt: 0,
+  appliedAt: sequence * 100,
+});
+const entry = (sequence: number) => ({ eventId: `e${sequence}`, invoiceId: 'i', sequence });
+
+/** An invoice of 10.00, paid in two parts. */
+const right: Facts = {
+  events: [
+    event(1, 'invoice.issued', { totalMinor: 1000 }),
+    event(2, 'invoice.payment-recorded', { amountMinor: 400 }),
+    event(3, 'invoice.payment-recorded', { amountMinor: 600 }),
+    event(4, 'invoice.paid'),
+  ],
+  entries: [1, 2, 3, 4].map(entry),
+  ledger: [{ invoiceId: 'i', totalMinor: 1000, paidMinor: 1000, status: 'paid', lastSequence: 4, effects: 4 }],
+};
+const sent = [{ id: 'i', totalMinor: 1000, paidMinor: 1000, payments: 2 }];
+const ledger = (change: object): Facts['ledger'] => right.ledger.map((row) => ({ ...row, ...change }));
+
+describe('verify', () => {
+  it('finds nothing wrong where all is right, and counts', () => {
+    expect(verify(right, sent)).toEqual({
+      committed: 4,
+      published: 4,
+      effects: 4,
+      orderBreaks: 0,
+      duplicates: 0,
+      medianMs: 200,
+      worstMs: 400,
+      wrong: [],
+    });
+  });
+
+  it('knows no times where nothing has arrived', () => {
+    expect(verify({ events: [], entries: [], ledger: [] }, [])).toMatchObject({
+      medianMs: null,
+      worstMs: null,
+      wrong: [],
+    });
+  });
+
+  it.each<[string, Facts, RegExp]>([
+    ['an effect too few', { ...right, entries: [1, 2, 4].map(entry) }, /event 4 was applied after 2/],
+    ['an order break', { ...right, entries: [1, 3, 2, 4].map(entry) }, /event 3 was applied after 1/],
+    ['a duplicate', { ...right, entries: [1, 2, 2, 3, 4].map(entry) }, /1 effects happened more than once/],
+    [
+      'an effect without an event',
+      { ...right, entries: [1, 2, 3, 4, 5].map(entry) },
+      /event e5, which is not in the outbox/,
+    ],
+    [
+      'a wrong sum',
+      { ...right, ledger: ledger({ paidMinor: 999 }) },
+      /paidMinor is 999 in the ledger, its events say 1000/,
+    ],
+    [
+      'a wrong status',
+      { ...right, ledger: ledger({ status: 'issued' }) },
+      /status is issued in the ledger, its events say paid/,
+    ],
+    ['a missing row', { ...right, ledger: [] }, /invoice i is not in the ledger/],
+    [
+      'an event that was not applied',
+      { ...right, events: right.events.map((fact) => ({ ...fact, appliedAt: null })) },
+      /e1 has had no effect/,
+    ],
+    [
+      'an event that is not noted as published',
+      { ...right, events: right.events.map((fact) => ({ ...fact, deliveries: ['pending'] })) },
+      /is noted as pending/,
+    ],
+    [
+      'an event that the API did not accept',
+      { ...right, events: [...right.events, event(5, 'invoice.paid')] },
+      /5 events, the API accepted 4/,
+    ],
+  ])('names %s', (_, facts, fault) => {
+    expect(verify(facts, sent).wrong).toContainEqual(expect.stringMatching(fault));
+  });
+});
