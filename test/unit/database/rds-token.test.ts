@@ -32,7 +32,7 @@ describe('rdsToken', () => {
           const host = 'cluster.example.eu-central-1.rds.amazonaws.com';
           const signer = new Signer({ ...where, hostname: host, username: user });
           const expected = await signer.getAuthToken();
-          expect(parts(rdsToken({ ...where, host, user, now }))).toEqual(parts(expected));
+          expect(parts(await rdsToken({ ...where, host, user, now }))).toEqual(parts(expected));
         },
       ),
       { numRuns: 50 },
