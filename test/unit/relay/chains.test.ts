@@ -61,7 +61,7 @@ describe('chains', () => {
     const chains = chainsOf([last, ...rows, late], true);
     const order: bigint[] = [];
     while (!isEmpty(chains)) {
-      const [[key, head]] = [...heads(chains)] as [[string, { sequence: bigint }]];
+      const [key, head] = [...heads(chains)][0]!;
       order.push(head.sequence);
       depart(chains, [key]);
       advance(chains, key);
@@ -83,7 +83,7 @@ describe('chains', () => {
       [1, 2].map((sequence) => delivery({ aggregate: 'x', sequence })),
       false,
     );
-    const [[key]] = [...heads(chains)] as [[string, unknown]];
+    const [key] = [...heads(chains)][0]!;
     depart(chains, [key]);
     abandon(chains, key);
     expect([...heads(chains)].map(([, head]) => head.sequence)).toEqual([2n]);
