@@ -45,7 +45,9 @@ function destinations(json: string | undefined): RelayConfig['destinations'] {
   } catch {
     throw new RelayConfigError(form);
   }
-  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) throw new RelayConfigError(form);
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length === 0) {
+    throw new RelayConfigError(form);
+  }
   const known: Record<string, { kind: 'sqs-fifo' | 'sqs'; url: string }> = {};
   for (const [name, entry] of Object.entries(value)) {
     const { kind, url } = (entry ?? {}) as { kind?: unknown; url?: unknown };

@@ -62,7 +62,7 @@ export function databaseConfig(env: Readonly<Record<string, string | undefined>>
         ...where,
         auth,
         region: need('AWS_REGION'),
-        certificateAuthorities: readFileSync(need('DATABASE_CA_FILE'), 'utf8'),
+        certificateAuthorities: readAuthorities(need('DATABASE_CA_FILE')),
       };
     case 'password':
       if (!LOOPBACK.has(where.host)) {
@@ -73,6 +73,17 @@ export function databaseConfig(env: Readonly<Record<string, string | undefined>>
       return { ...where, auth, password: need('DATABASE_PASSWORD') };
     default:
       throw new DatabaseConfigError('DATABASE_AUTH must be iam or password.');
+  }
+}
+
+function readAuthorities(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new DatabaseConfigError(
+      `DATABASE_CA_FILE cannot be read (${code}): it must name a PEM bundle of the region's RDS authorities.`,
+    );
   }
 }
 

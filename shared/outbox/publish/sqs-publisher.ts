@@ -4,6 +4,7 @@ import {
   type SendMessageBatchRequestEntry,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
+import { failureClass } from '../relay/failure-class.ts';
 import { PublishError } from './publish-error.ts';
 import type { Message, Publisher, PublishResult } from './publisher.ts';
 
@@ -82,9 +83,31 @@ function entryOf(message: Message, index: number, fifo: boolean): SendMessageBat
   };
 }
 
-/** The SDK names service errors in `name`, network errors in `code`. */
+/** What the SDK calls an error whose answer it could not read; it says nothing of what happened. */
+const NAMELESS = new Set(['Unknown', 'UnknownError', 'Error', 'SyntaxError', 'TypeError', 'SQSServiceException']);
+
+/**
+ * The SDK names service errors in `name`, network errors in `code`. An answer of 429 or 5xx with a name that nobody knows,
+ * such as the HTML page of a proxy, is called by its status: then it counts as an outage, and no message is charged for it.
+ */
 function asPublishError(error: unknown): PublishError {
   if (error instanceof PublishError) return error;
-  const { name, code, message } = error as { name?: string; code?: string; message?: string };
-  return new PublishError(code ?? name ?? 'Unknown', message ?? 'the call failed', { cause: error });
+  const { name, code, message, $metadata } = error as {
+    name?: string;
+    code?: unknown;
+    message?: string;
+    $metadata?: { httpStatusCode?: number };
+  };
+  // A DOMException's code is a number and says less than its name.
+  const called = typeof code === 'string' ? code : (name ?? 'Unknown');
+  const status = $metadata?.httpStatusCode;
+  const byStatus = `Http${status}`;
+  const nameless = NAMELESS.has(called) || /^\d*$/.test(called);
+  if (
+    status !== undefined &&
+    (nameless || (failureClass(called) === 'unknown' && failureClass(byStatus) === 'outage'))
+  ) {
+    return new PublishError(byStatus, nameless ? `HTTP ${status} without an error code` : called, { cause: error });
+  }
+  return new PublishError(called, message ?? 'the call failed', { cause: error });
 }

@@ -80,24 +80,38 @@ export async function sendWindow(window: readonly Delivery[], sending: Sending):
     done.push({ delivery: packed.delivery, outcome });
   };
 
-  while (!isEmpty(chains)) {
-    // oxlint-disable-next-line no-unmodified-loop-condition -- `finish` sets it while calls are answered
-    while (!stopped && calls.size < sending.concurrency) {
-      const entries = nextBatch(chains, sending, finish);
-      if (entries.length === 0) break;
-      const call = publishBatch(entries, sending, finish).finally(() => calls.delete(call));
-      calls.add(call);
+  try {
+    while (!isEmpty(chains)) {
+      // oxlint-disable-next-line no-unmodified-loop-condition -- `finish` sets it while calls are answered
+      while (!stopped && calls.size < sending.concurrency) {
+        const entries = nextBatch(chains, sending, finish);
+        if (entries.length === 0) break;
+        const call = publishBatch(entries, sending, finish).finally(() => calls.delete(call));
+        calls.add(call);
+      }
+      if (calls.size === 0) break;
+      const settleInMs = settledAt + SETTLE_MS - sending.clock.monotonic();
+      await anyOf(calls, done.length > 0 ? settleInMs : Number.POSITIVE_INFINITY, sending.clock);
+      if (done.length >= SETTLE_ENTRIES || (done.length > 0 && sending.clock.monotonic() - settledAt >= SETTLE_MS)) {
+        const entries = done;
+        done = [];
+        await sending.settle(entries);
+        settledAt = sending.clock.monotonic();
+      }
     }
-    if (calls.size === 0) break;
-    await Promise.race(calls);
-    if (done.length >= SETTLE_ENTRIES || (done.length > 0 && sending.clock.monotonic() - settledAt >= SETTLE_MS)) {
-      const entries = done;
-      done = [];
-      await sending.settle(entries);
-      settledAt = sending.clock.monotonic();
-    }
+    await sending.settle(done);
+  } finally {
+    // Also when a settle failed: nothing is under way any more once the partitions are given back.
+    await Promise.allSettled(calls);
   }
-  await sending.settle(done);
+}
+
+/** Waits for one of the calls, and no longer than `ms`: one slow call must not keep what the others achieved from being written. */
+async function anyOf(calls: ReadonlySet<Promise<void>>, ms: number, clock: Clock): Promise<void> {
+  if (ms === Number.POSITIVE_INFINITY) return Promise.race(calls);
+  const answered = new AbortController();
+  await Promise.race([...calls, clock.sleep(Math.max(0, ms), answered.signal)]);
+  answered.abort();
 }
 
 /** Takes the next call's heads; those that may no longer be sent, and those that can never be, leave the chains here. */
