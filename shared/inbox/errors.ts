@@ -21,7 +21,10 @@ export class OrderLateError extends SealedOutboxError {
   readonly expected: bigint;
 
   constructor(expected: bigint) {
-    super('ORDER_LATE', `expected sequence ${expected}: the event is late, was not applied and goes back to the queue.`);
+    super(
+      'ORDER_LATE',
+      `expected sequence ${expected}: the event is late, was not applied and goes back to the queue.`,
+    );
     this.expected = expected;
   }
 }
@@ -35,9 +38,13 @@ export class HandlerFailedError extends SealedOutboxError {
   readonly connectionLost: boolean;
 
   constructor(cause: unknown, connectionLost: boolean) {
-    super('HANDLER_FAILED', 'the handler failed: its transaction was rolled back and the event goes back to the queue.', {
-      cause,
-    });
+    super(
+      'HANDLER_FAILED',
+      'the handler failed: its transaction was rolled back and the event goes back to the queue.',
+      {
+        cause,
+      },
+    );
     this.connectionLost = connectionLost;
   }
 }

@@ -79,9 +79,7 @@ const isState = (code: string): boolean => /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code)
 /** A code that may be logged: constants of programs look like this, payload values do not. */
 const isLoggable = (code: string): boolean => isState(code) || /^[A-Z][0-9A-Z_]{1,59}$/.test(code);
 const isRetryable = (code: string): boolean =>
-  RETRY_ERRNOS.has(code) ||
-  RETRY_STATES.has(code) ||
-  (isState(code) && RETRY_STATE_CLASSES.has(code.slice(0, 2)));
+  RETRY_ERRNOS.has(code) || RETRY_STATES.has(code) || (isState(code) && RETRY_STATE_CLASSES.has(code.slice(0, 2)));
 
 /** Whether the server answered with an error: then the connection is alive. */
 export function isServerAnswer(error: unknown): boolean {

@@ -28,11 +28,6 @@ export async function registerConsumer(db: Queryable, consumer: ConsumerIdentity
     throw new ConsumerChangedError(consumer.name, 'mode', registered.mode, consumer.mode);
   }
   if (consumer.mode !== 'any' && registered.starting_point !== consumer.startingPoint) {
-    throw new ConsumerChangedError(
-      consumer.name,
-      'starting point',
-      registered.starting_point,
-      consumer.startingPoint,
-    );
+    throw new ConsumerChangedError(consumer.name, 'starting point', registered.starting_point, consumer.startingPoint);
   }
 }

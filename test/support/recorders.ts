@@ -26,7 +26,9 @@ export function recordingMetrics(): Metrics & { sum(name: string, dimensions?: R
     },
     sum: (name, wanted = {}) =>
       added
-        .filter((it) => it.name === name && Object.entries(wanted).every(([key, value]) => it.dimensions[key] === value))
+        .filter(
+          (it) => it.name === name && Object.entries(wanted).every(([key, value]) => it.dimensions[key] === value),
+        )
         .reduce((sum, it) => sum + it.value, 0),
   };
 }

@@ -112,16 +112,24 @@ describe('a batch', () => {
       },
     });
     const groups = ['a', 'b', 'c', 'd', 'e'];
-    expect(await invoke(handler, [1, 2].flatMap((sequence) => groups.map((group) => message(group, sequence))))).toEqual(
-      [],
-    );
+    expect(
+      await invoke(
+        handler,
+        [1, 2].flatMap((sequence) => groups.map((group) => message(group, sequence))),
+      ),
+    ).toEqual([]);
     expect(most).toBe(2);
   });
 
   it('passes through a pool of one connection', async () => {
     const pool = database.pool('sealed_ledger', 1);
     const { handler } = counterConsumer({ name: 'pool-of-one', pool });
-    expect(await invoke(handler, ['a', 'b', 'c'].map((group) => message(group, 1)))).toEqual([]);
+    expect(
+      await invoke(
+        handler,
+        ['a', 'b', 'c'].map((group) => message(group, 1)),
+      ),
+    ).toEqual([]);
     expect(await effectsOf(pool, 'pool-of-one')).toHaveLength(3);
   });
 
@@ -131,7 +139,7 @@ describe('a batch', () => {
     const { handler } = counterConsumer({ name: 'standard', mode: 'any', pool, handlers });
     const records = [1, 2, 3].map((sequence) => standardRecord(counterEnvelope({ counter: 'a', sequence }), 'tenant'));
     expect(await invoke(handler, records)).toEqual([records[1]?.messageId]);
-    expect((await effectsOf(pool, 'standard')).map(({ sequence }) => sequence).sort()).toEqual(['1', '3']);
+    expect((await effectsOf(pool, 'standard')).map(({ sequence }) => sequence).toSorted()).toEqual(['1', '3']);
   });
 
   it('writes nothing about a type without a handler in mode any', async () => {

@@ -16,7 +16,9 @@ describe('an effect happens once', () => {
     const second = counterEnvelope({ counter: 'a', sequence: 2 });
 
     expect(await invoke(handler, [fifoRecord('a', first)])).toEqual([]);
-    expect(await invoke(handler, [fifoRecord('a', first), fifoRecord('a', second), fifoRecord('a', second)])).toEqual([]);
+    expect(await invoke(handler, [fifoRecord('a', first), fifoRecord('a', second), fifoRecord('a', second)])).toEqual(
+      [],
+    );
 
     expect(await effectsOf(pool, 'again')).toEqual([
       { counter: 'a', sequence: '1' },
@@ -40,7 +42,9 @@ describe('an effect happens once', () => {
       expect(returned).toEqual([[], []]);
     }
     const effects = await effectsOf(database.pool('sealed_ledger'), name);
-    expect(effects.map(({ sequence }) => Number(sequence))).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    expect(effects.map(({ sequence }) => Number(sequence))).toEqual(
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    );
     expect(one.metrics.sum('Repeats') + two.metrics.sum('Repeats')).toBe(20);
   });
 
@@ -67,7 +71,10 @@ describe('an effect happens once', () => {
         },
       },
     });
-    const record = fifoRecord('a', counterEnvelope({ counter: 'a', sequence: 1, data: { amount: 1, secret: 'canary' } }));
+    const record = fifoRecord(
+      'a',
+      counterEnvelope({ counter: 'a', sequence: 1, data: { amount: 1, secret: 'canary' } }),
+    );
 
     expect(await invoke(handler, [record])).toEqual([record.messageId]);
     expect(await inboxOf(pool, 'fails-once', 'a')).toEqual({ processed: 0, position: null });
@@ -163,9 +170,14 @@ describe('an effect happens once', () => {
     const bodies = [3, 1, 2, 1].map((sequence) =>
       counterEnvelope({ counter: 'a', sequence, id: `00000000-0000-7000-8000-00000000000${sequence}` }),
     );
-    expect(await invoke(handler, bodies.map((body) => standardRecord(body)))).toEqual([]);
+    expect(
+      await invoke(
+        handler,
+        bodies.map((body) => standardRecord(body)),
+      ),
+    ).toEqual([]);
     const effects = await effectsOf(pool, 'standard');
-    expect(effects.map(({ sequence }) => sequence).sort()).toEqual(['1', '2', '3']);
+    expect(effects.map(({ sequence }) => sequence).toSorted()).toEqual(['1', '2', '3']);
     expect(metrics.sum('Repeats')).toBe(1);
     expect(await inboxOf(pool, 'standard', 'a')).toEqual({ processed: 3, position: null });
   });

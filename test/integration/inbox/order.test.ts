@@ -116,7 +116,15 @@ describe('a strict consumer', () => {
         let waiting = [...events.slice(offset * 7), ...events.slice(0, offset * 7)];
         const deadline = Date.now() + 30_000;
         while (waiting.length > 0 && Date.now() < deadline) {
-          const returned = new Set(await invoke(handler, waiting.map((record) => ({ ...record, attributes: { ...record.attributes, MessageGroupId: record.messageId } }))));
+          const returned = new Set(
+            await invoke(
+              handler,
+              waiting.map((record) => ({
+                ...record,
+                attributes: { ...record.attributes, MessageGroupId: record.messageId },
+              })),
+            ),
+          );
           waiting = waiting.filter(({ messageId }) => returned.has(messageId));
         }
         expect(waiting).toEqual([]);
@@ -151,7 +159,8 @@ describe('advancePosition', () => {
           await client.query('begin');
           const done = await advancePosition(client, { name: 'model', mode: 'strict', startingPoint }, place).then(
             () => 'apply',
-            (error: unknown) => (error instanceof SealedOutboxError ? error.code.replace('ORDER_', '').toLowerCase() : 'error'),
+            (error: unknown) =>
+              error instanceof SealedOutboxError ? error.code.replace('ORDER_', '').toLowerCase() : 'error',
           );
           await client.query(done === 'apply' ? 'commit' : 'rollback');
           expect(done).toBe(decide(position, next, 'strict', startingPoint).kind);

@@ -14,9 +14,9 @@ describe('a consumer', () => {
   it('is entered once, however many functions start at the same time', async () => {
     const pools = [1, 2, 3, 4].map(() => database.pool('sealed_ledger', 1));
     await Promise.all(pools.map((pool) => invoke(counterConsumer({ name: 'entered', pool }).handler, [record])));
-    const { rows } = await database.pool('sealed_ledger').query(
-      `select name, mode, starting_point from inbox.consumer where name = 'entered'`,
-    );
+    const { rows } = await database
+      .pool('sealed_ledger')
+      .query(`select name, mode, starting_point from inbox.consumer where name = 'entered'`);
     expect(rows).toEqual([{ name: 'entered', mode: 'strict', starting_point: 'beginning' }]);
   });
 
@@ -24,10 +24,12 @@ describe('a consumer', () => {
     const pool = database.pool('sealed_ledger');
     await invoke(counterConsumer({ name: 'fixed', pool }).handler, []);
     const refusal = { code: 'CONSUMER_CHANGED' };
-    await expect(invoke(counterConsumer({ name: 'fixed', mode: 'any', pool }).handler, [record])).rejects.toMatchObject({
-      ...refusal,
-      message: expect.stringContaining('mode strict and was started with any') as string,
-    });
+    await expect(invoke(counterConsumer({ name: 'fixed', mode: 'any', pool }).handler, [record])).rejects.toMatchObject(
+      {
+        ...refusal,
+        message: expect.stringContaining('mode strict and was started with any') as string,
+      },
+    );
     const moved = counterConsumer({ name: 'fixed', startingPoint: 'first-seen', pool });
     await expect(invoke(moved.handler, [record])).rejects.toMatchObject(refusal);
     // Not only the first time.
