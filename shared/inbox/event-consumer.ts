@@ -1,4 +1,4 @@
-import middy, { type MiddyfiedHandler } from '@middy/core';
+import middify, { type MiddyfiedHandler } from '@middy/core';
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import type pg from 'pg';
 import { transaction } from '../database/index.ts';
@@ -100,7 +100,7 @@ export function eventConsumer<const C extends CompiledCatalogue>(
   };
 
   // middy's own early time-out would answer for the whole batch; `startInvocation` does it message by message.
-  return middy<SQSEvent, SQSBatchResponse>({ timeoutEarlyInMillis: 0 }).handler(handle);
+  return middify<SQSEvent, SQSBatchResponse>({ timeoutEarlyInMillis: 0 }).handler(handle);
 }
 
 function checkedHandlers<C extends CompiledCatalogue>(

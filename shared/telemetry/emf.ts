@@ -3,7 +3,7 @@ import type { Metrics } from './metrics.ts';
 export interface EmfOptions {
   /** Added to the dimensions of every value, such as `Installation`. */
   readonly dimensions: Readonly<Record<string, string>>;
-  /** Takes one line without its end. On Lambda: standard output. */
+  /** Takes one line without its end. On Lambda: `process.stdout`; `console.log` puts a prefix before it that CloudWatch does not parse. */
   readonly write: (line: string) => void;
   /** Milliseconds since 1970. */
   readonly now: () => number;

@@ -139,7 +139,7 @@ describe('a batch', () => {
     const { handler } = counterConsumer({ name: 'standard', mode: 'any', pool, handlers });
     const records = [1, 2, 3].map((sequence) => standardRecord(counterEnvelope({ counter: 'a', sequence }), 'tenant'));
     expect(await invoke(handler, records)).toEqual([records[1]?.messageId]);
-    expect((await effectsOf(pool, 'standard')).map(({ sequence }) => sequence).sort()).toEqual(['1', '3']);
+    expect((await effectsOf(pool, 'standard')).map(({ sequence }) => sequence).toSorted()).toEqual(['1', '3']);
   });
 
   it('writes nothing about a type without a handler in mode any', async () => {

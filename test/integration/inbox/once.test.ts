@@ -177,7 +177,7 @@ describe('an effect happens once', () => {
       ),
     ).toEqual([]);
     const effects = await effectsOf(pool, 'standard');
-    expect(effects.map(({ sequence }) => sequence).sort()).toEqual(['1', '2', '3']);
+    expect(effects.map(({ sequence }) => sequence).toSorted()).toEqual(['1', '2', '3']);
     expect(metrics.sum('Repeats')).toBe(1);
     expect(await inboxOf(pool, 'standard', 'a')).toEqual({ processed: 3, position: null });
   });

@@ -83,8 +83,8 @@ describe('stackFrames', () => {
     const word = fc.string({ minLength: 12, maxLength: 30 }).map((text) => `canary${text}`);
     const line = fc.oneof(
       word,
-      word.map((it) => `    at ${it} (/srv/app.js:1:1)`),
-      word.map((it) => `    at /srv/${it}.js:1:1`),
+      word.map((name) => `    at ${name} (/srv/app.js:1:1)`),
+      word.map((name) => `    at /srv/${name}.js:1:1`),
     );
     fc.assert(
       fc.property(fc.array(line, { minLength: 1, maxLength: 4 }), (lines) => {
