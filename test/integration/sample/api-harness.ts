@@ -10,13 +10,13 @@ import type { HttpEvent } from '../../../functions/sample/api/request.ts';
 import { catalogue } from '../../../functions/sample/catalogue/index.ts';
 import { createOutbox } from '../../../shared/outbox/index.ts';
 
-export interface Call {
+interface Call {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON; a string or bytes as they are. */
   readonly body?: unknown;
 }
 
-export interface Reply {
+interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Record<string, unknown>;
@@ -45,7 +45,7 @@ addFormats.default(ajv);
 ajv.addSchema({ ...openApi, $id: 'openapi' });
 
 /** The gateway's part: which route a path belongs to. */
-export function gatewayEvent(method: string, path: string, call: Call = {}): HttpEvent {
+function gatewayEvent(method: string, path: string, call: Call = {}): HttpEvent {
   const key = [...operations.keys()].find((route) => {
     const [wanted, template] = route.split(' ') as [string, string];
     return wanted === method && new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path);
