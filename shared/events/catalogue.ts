@@ -3,9 +3,9 @@ import { isDestinationName, isSource, isTypeName, RESERVED_TYPE_PREFIX } from '.
 import type { DataOf, EventSchema } from './schema.ts';
 
 /** SQS refuses a message over this many bytes, attributes counted. */
-export const SQS_MAX_BYTES = 1_048_576;
+const SQS_MAX_BYTES = 1_048_576;
 /** EventBridge takes less than 1 MB for a whole request. */
-export const EVENTBRIDGE_MAX_BYTES = 1_000_000;
+const EVENTBRIDGE_MAX_BYTES = 1_000_000;
 
 /** What a FIFO queue keeps in order: `MessageGroupId` is the aggregate's id, or `type/id`. */
 export type GroupId = 'aggregate-id' | 'aggregate-type-and-id';

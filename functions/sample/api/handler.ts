@@ -7,7 +7,7 @@ import { routeOf } from './routes.ts';
 import type { Service } from './service.ts';
 
 /** What API Gateway takes as an answer. */
-export interface HttpResult {
+interface HttpResult {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
