@@ -73,7 +73,10 @@ export function environmentCredentials(env: Readonly<Record<string, string | und
 
 /** RFC 3986, as Signature Version 4 asks: everything but letters, digits and `-_.~`. */
 function encode(text: string): string {
-  return encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }
 
 function sha256(text: string): string {

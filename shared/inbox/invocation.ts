@@ -70,6 +70,7 @@ export function startInvocation(pool: Connections, deadline: Deadline, margins: 
       held.add(client);
       // The pool sets `release` anew at each checkout and throws at a second call. Whoever abandons a connection cannot
       // know whether its holder wakes up again and gives it back too.
+      // eslint-disable-next-line typescript/unbound-method -- pg makes it for each checkout, without `this`
       const release = client.release;
       client.release = (broken) => {
         if (held.delete(client)) release(broken);

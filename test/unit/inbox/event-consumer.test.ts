@@ -12,14 +12,14 @@ const base = { catalogue: counterCatalogue, pool, log: silentLog, metrics: noMet
 
 describe('eventConsumer', () => {
   it.each(['', 'Ledger', '9ledger', 'a'.repeat(64), 'led ger'])('refuses the name %j when the module loads', (name) => {
-    expect(() => eventConsumer({ ...base, name, mode: 'any' })).toThrowError(
+    expect(() => eventConsumer({ ...base, name, mode: 'any' })).toThrow(
       expect.objectContaining({ code: 'CONSUMER_OPTIONS' }) as Error,
     );
   });
 
   it('refuses a handler for a type that its catalogue does not hold', () => {
     const handlers = { 'counter.gone': async () => {} };
-    expect(() => eventConsumer({ ...base, name: 'ledger', mode: 'any', handlers } as never)).toThrowError(
+    expect(() => eventConsumer({ ...base, name: 'ledger', mode: 'any', handlers } as never)).toThrow(
       /handler for counter\.gone/,
     );
   });

@@ -17,7 +17,10 @@ function modelDecides(position: bigint | null, sequence: bigint, start: 'beginni
 }
 
 const anySequence = fc
-  .tuple(fc.bigInt({ min: 0n, max: 3n }), fc.oneof(fc.bigInt({ min: 1n, max: 6n }), fc.bigInt({ min: 1n, max: EPOCH - 1n })))
+  .tuple(
+    fc.bigInt({ min: 0n, max: 3n }),
+    fc.oneof(fc.bigInt({ min: 1n, max: 6n }), fc.bigInt({ min: 1n, max: EPOCH - 1n })),
+  )
   .map(([epoch, place]) => epoch * EPOCH + place);
 const anyPosition = fc.option(anySequence, { nil: null });
 const anyStart = fc.constantFrom('beginning' as const, 'first-seen' as const);
