@@ -63,7 +63,7 @@ describe('the relay on SQS FIFO', () => {
   it.each([
     [
       'a queue that does not exist',
-      `${queue.url.replace('test.fifo', 'missing.fifo')}`,
+      queue.url.replace('test.fifo', 'missing.fifo'),
       true,
       /NonExistentQueue|QueueDoesNotExist/,
     ],
