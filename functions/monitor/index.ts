@@ -1,23 +1,35 @@
 import { Logger } from '@aws-lambda-powertools/logger';
-import { createPool, databaseConfig } from '../../shared/database/index.ts';
+import pg from 'pg';
+import { clientConfig, databaseConfig } from '../../shared/database/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
 import { probe } from './probe.ts';
 
 const log = new Logger();
+const database = databaseConfig(process.env);
 const metrics = emfMetrics({
   dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
   write: (line) => process.stdout.write(`${line}\n`),
   now: Date.now,
 });
-const pool = createPool(databaseConfig(process.env), {
-  max: 1,
-  applicationName: 'monitor',
-  // The next probe comes within a minute; a probe that waits longer than this has failed.
-  statementTimeoutMs: 20_000,
-  log,
-});
+
+/** Below the function's time-out of 30 s, so that a probe that hangs ends with a log line. Milliseconds. */
+const QUERY_MS = 15_000;
 
 /** Measures the outbox from the database's side. Fails when it cannot: a missing measurement raises the alarms. */
 export async function handler(): Promise<void> {
-  await probe(pool, { log, metrics });
+  // A new connection each minute: one that was kept through a freeze may hang, and the probe must not depend on luck.
+  const client = new pg.Client({
+    ...clientConfig(database),
+    application_name: 'monitor',
+    statement_timeout: QUERY_MS,
+    query_timeout: QUERY_MS,
+  });
+  // A connection that breaks while nothing is asked says so by an event, which would end the process.
+  client.on('error', (error: Error & { code?: string }) => log.warn('the connection broke', { code: error.code }));
+  try {
+    await client.connect();
+    await probe(client, { log, metrics });
+  } finally {
+    await client.end();
+  }
 }

@@ -1,4 +1,4 @@
-import type { Duration } from 'aws-cdk-lib';
+import { type Duration, Stack } from 'aws-cdk-lib';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Construct } from 'constructs';
@@ -41,6 +41,7 @@ export class EventConsumer extends Construct {
       ...props,
       serviceName: consumer,
       description: `Applies events: ${consumer}`,
+      environment: { OUTBOX_INSTALLATION: Stack.of(this).stackName, ...props.environment },
     });
     props.database.connect(this.function, props.login);
     this.function.addEventSource(
