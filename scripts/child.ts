@@ -6,6 +6,8 @@ export interface ChildResult {
   readonly code: number;
   /** What it wrote to both streams, empty when it wrote to the terminal. */
   readonly output: string;
+  /** The signal that was passed on to it: whoever sent it wants everything to end, not only this. */
+  readonly interruptedBy: NodeJS.Signals | null;
 }
 
 export interface ChildOptions {
@@ -27,7 +29,9 @@ export async function runChild(
   let output = '';
   child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
   child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  let interruptedBy: NodeJS.Signals | null = null;
   const relay = (signal: NodeJS.Signals): void => {
+    interruptedBy = signal;
     child.kill(signal);
   };
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -42,5 +46,5 @@ export async function runChild(
     });
   });
   for (const signal of signals) process.off(signal, relay);
-  return { code, output };
+  return { code, output, interruptedBy };
 }

@@ -28,12 +28,15 @@ function groups(suites: readonly Suite[]): Suite[][] {
   return [together, suites.filter((suite) => suite === 'e2e')].filter((group) => group.length > 0);
 }
 
-async function runGroup(group: readonly Suite[], vitestArguments: readonly string[]): Promise<RunOutcome> {
+async function runGroup(
+  group: readonly Suite[],
+  vitestArguments: readonly string[],
+): Promise<RunOutcome & { readonly interrupted: boolean }> {
   const report = join(REPORTS, `${group.join('-')}.json`);
   const skipped = join(REPORTS, `${group.join('-')}-skipped.json`);
   rmSync(report, { force: true });
   rmSync(skipped, { force: true });
-  const { code } = await runChild(
+  const { code, interruptedBy } = await runChild(
     process.execPath,
     [
       join('node_modules', 'vitest', 'vitest.mjs'),
@@ -49,7 +52,13 @@ async function runGroup(group: readonly Suite[], vitestArguments: readonly strin
     ],
     { env: { SKIPPED_TESTS_FILE: skipped } },
   );
-  return { suites: group, code, report: readJson(report), skipped: readJson(skipped) };
+  return {
+    suites: group,
+    code,
+    report: readJson(report),
+    skipped: readJson(skipped),
+    interrupted: interruptedBy !== null,
+  };
 }
 
 function readJson(file: string): unknown {
@@ -77,7 +86,9 @@ async function main(words: readonly string[]): Promise<number> {
   for (const group of groups(suites)) {
     console.log(`\nRunning ${group.join(', ')} …`);
     const started = Date.now();
-    outcomes.push(await runGroup(group, parsed.rest));
+    const outcome = await runGroup(group, parsed.rest);
+    outcomes.push(outcome);
+    if (outcome.interrupted) break;
     console.log(`Ran ${group.join(', ')} in ${((Date.now() - started) / 1000).toFixed(1)} s.`);
   }
   const summary = summarize(outcomes, { root: process.cwd(), filtered: parsed.rest.length > 0 });

@@ -22,6 +22,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       password: server.password,
       database: TEMPLATE,
     });
+    // Stopping the server after a failure cuts it; what failed is thrown below.
+    client.on('error', () => {});
     await client.connect();
     try {
       await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
