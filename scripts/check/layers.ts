@@ -70,8 +70,8 @@ function forbidden(file: string, specifier: string): string | null {
   const toFolder = to[0] ?? '';
   if (to.length === 1) return null;
   if (!allowed.includes(toFolder)) return `${folder}/ may import only from ${allowed.join(', ')}`;
-  if (folder === 'functions' && toFolder === 'functions' && from[1] !== to[1]) {
-    return 'a function may not import another function';
+  if (folder === 'functions' && toFolder === 'functions' && from[1] !== to[1] && to[2] !== 'catalogue') {
+    return 'a function may import of another only its catalogue';
   }
   if (toFolder !== 'shared' || (folder === 'shared' && from[1] === to[1])) return null;
   if (to.length !== 3 || to[2] !== 'index.ts') return `shared/${to[1]} has one door: shared/${to[1]}/index.ts`;
