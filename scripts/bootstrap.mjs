@@ -129,6 +129,7 @@ function run(node, script, args, root) {
       child.kill(signal);
     });
   }
+  watchNpm(() => child.kill('SIGTERM'));
   return new Promise((settle) => {
     child.on('error', (error) => {
       console.error(`${node} could not be started (${error.code}): delete node_modules, then run the command again.`);
@@ -136,6 +137,21 @@ function run(node, script, args, root) {
     });
     child.on('exit', (code, signal) => settle(signal ? 128 + constants.signals[signal] : code));
   });
+}
+
+/**
+ * npm that was killed (SIGKILL, a lost terminal) cannot pass anything on. The scripts in package.json say `exec`, so that
+ * npm is the parent of this process: a shell in between would swallow SIGINT and die of SIGTERM without passing it on.
+ */
+function watchNpm(gone) {
+  if (!process.env.npm_lifecycle_event) return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    gone();
+  }, 500);
+  timer.unref();
 }
 
 async function main() {

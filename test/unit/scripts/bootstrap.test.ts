@@ -130,6 +130,27 @@ describe('handing over', () => {
     expect(code).toBe(3);
   });
 
+  test('ends the script when npm was killed', async () => {
+    write(
+      'work.ts',
+      `process.on('SIGTERM', () => { console.log('told to end'); process.exit(); });
+      setInterval(() => {}, 1000);
+      console.log('ready');`,
+    );
+    // As npm without `exec`: the shell is the parent, and it dies without a word.
+    const command = `"${process.execPath}" "${join(root, 'scripts', 'bootstrap.mjs')}" work.ts & wait`;
+    const shell = spawn('sh', ['-c', command], { cwd: root, env: { ...process.env, npm_lifecycle_event: 'start' } });
+    let output = '';
+    shell.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      if (output.endsWith('ready\n')) shell.kill('SIGKILL');
+    });
+    await new Promise((settle) => {
+      shell.on('close', settle);
+    });
+    expect(output).toContain('told to end');
+  });
+
   test('ends with 128 + the number of the signal that ended the script', async () => {
     write('work.ts', `process.kill(process.pid, 'SIGKILL');`);
     expect((await bootstrap(['work.ts'])).code).toBe(137);
