@@ -1,6 +1,7 @@
 export { clientConfig, type DatabaseConfig, databaseConfig, DatabaseConfigError } from './config.ts';
 export { ensureLogins, type Login, type LoginAuth } from './logins.ts';
-export { migrate, type Migration, MigrationError, type MigrationReport, readMigrations } from './migrate.ts';
+export { migrate, type MigrationReport, migrationScript, pendingMigrations } from './migrate.ts';
+export { type Migration, MigrationError, readMigrations } from './migration-files.ts';
 export { createPool, type PoolOptions } from './pool.ts';
 export type { Queryable, Result, Row } from './queryable.ts';
 export { type Connections, transaction, TransactionAbortedError } from './transaction.ts';

@@ -20,15 +20,15 @@ const NAME = /^[a-z][a-z0-9_]{0,62}$/;
  * @throws SealedOutboxError `LOGIN_NAME` for a name that is not lower-case letters, digits and underscores.
  */
 export async function ensureLogins(db: Queryable, logins: readonly Login[], how: LoginAuth): Promise<void> {
-  for (const { user, roles } of logins) {
-    for (const name of [user, ...roles]) {
-      if (!NAME.test(name)) {
-        throw new SealedOutboxError(
-          'LOGIN_NAME',
-          `"${name}" is no name for a database user: use a-z, 0-9 and _. It was not created.`,
-        );
-      }
+  for (const name of logins.flatMap(({ user, roles }) => [user, ...roles])) {
+    if (!NAME.test(name)) {
+      throw new SealedOutboxError(
+        'LOGIN_NAME',
+        `"${name}" is no name for a database user: use a-z, 0-9 and _. No user was created or changed.`,
+      );
     }
+  }
+  for (const { user, roles } of logins) {
     const { rowCount } = await db.query('select from pg_roles where rolname = $1', [user]);
     if (rowCount === 0) await db.query(`create role ${user} login`);
     if (how.auth === 'iam') await db.query(`grant rds_iam to ${user}`);

@@ -1,18 +1,5 @@
-import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { SealedOutboxError } from '../errors/index.ts';
+import { type Migration, MigrationError, title } from './migration-files.ts';
 import type { Queryable } from './queryable.ts';
-
-/** One numbered SQL file of an area: `migrations/outbox/0001_roles.sql`. */
-export interface Migration {
-  readonly area: string;
-  readonly number: number;
-  readonly name: string;
-  readonly sql: string;
-  /** SHA-256 of the text, hexadecimal. */
-  readonly checksum: string;
-}
 
 export interface MigrationReport {
   /** `area/0001_name`, in the order in which they were applied now. */
@@ -23,35 +10,26 @@ export interface MigrationReport {
   readonly newer: readonly string[];
 }
 
-/** A migration is missing, was changed, or failed. Codes: `MIGRATION_CHANGED`, `MIGRATION_FILES`, `MIGRATION_FAILED`. */
-export class MigrationError extends SealedOutboxError {}
-
-/** Statements that cannot run in a transaction, such as `create index concurrently`, stand in a file with this first line. */
+/**
+ * A statement that cannot run in a transaction, such as `create index concurrently`, stands alone in a file with this first line.
+ * Alone, because PostgreSQL runs several statements that come together as one transaction.
+ */
 const NO_TRANSACTION = '-- no transaction';
 
 /** All that migrators of this database wait for each other on. The first 8 bytes of SHA-256("sealed outbox"). */
 const LOCK = '5845533091629483518';
 
-/** Reads the numbered files of `areas` below `directory`, in the areas' order. */
-export async function readMigrations(directory: string, areas: readonly string[]): Promise<Migration[]> {
-  const migrations: Migration[] = [];
-  for (const area of areas) {
-    const files = (await readdir(join(directory, area))).filter((file) => file.endsWith('.sql')).toSorted();
-    for (const [index, file] of files.entries()) {
-      const match = /^(\d{4})_([a-z0-9_]+)\.sql$/.exec(file);
-      if (match?.[1] === undefined || match[2] === undefined || Number(match[1]) !== index + 1) {
-        throw new MigrationError(
-          'MIGRATION_FILES',
-          `migrations/${area}/${file} breaks the numbering: files are 0001_name.sql, 0002_name.sql and so on, without gaps. Nothing was applied.`,
-        );
-      }
-      const sql = await readFile(join(directory, area, file), 'utf8');
-      const checksum = createHash('sha256').update(sql).digest('hex');
-      migrations.push({ area, number: index + 1, name: match[2], sql, checksum });
-    }
-  }
-  return migrations;
-}
+/** Where it is recorded what was applied. */
+const RECORDS = `
+create schema if not exists sealed_outbox;
+create table if not exists sealed_outbox.migration (
+  area       text not null,
+  number     integer not null,
+  name       text not null,
+  checksum   text not null,
+  applied_at timestamptz not null default now(),
+  primary key (area, number)
+)`;
 
 /**
  * Brings the database up to `migrations`. Runs on one connection (it holds a lock of the session), as the database's
@@ -68,64 +46,88 @@ export async function migrate(
 ): Promise<MigrationReport> {
   await client.query('select pg_advisory_lock($1::bigint)', [LOCK]);
   try {
-    await client.query(`
-      create schema if not exists sealed_outbox;
-      create table if not exists sealed_outbox.migration (
-        area       text not null,
-        number     integer not null,
-        name       text not null,
-        checksum   text not null,
-        applied_at timestamptz not null default now(),
-        primary key (area, number)
-      )`);
-    const { rows } = await client.query('select area, number, name, checksum from sealed_outbox.migration');
-    const present = new Map<string, Pick<Migration, 'area' | 'number' | 'name' | 'checksum'>>(
-      rows.map((row) => [`${row.area}/${row.number}`, row]),
-    );
-    const changed = migrations.filter((file) => {
-      const row = present.get(`${file.area}/${file.number}`);
-      return row !== undefined && row.checksum !== file.checksum;
-    });
-    if (changed.length > 0) {
-      throw new MigrationError(
-        'MIGRATION_CHANGED',
-        `${changed.map(title).join(', ')} changed after being applied to this database. Nothing was applied. ` +
-          'Restore the file as it was and put the change into a new one with the next number.',
-      );
-    }
+    await client.query(RECORDS);
+    const { pending, present, newer } = await compare(client, migrations);
     const applied: string[] = [];
-    for (const migration of migrations) {
-      if (present.has(`${migration.area}/${migration.number}`)) continue;
+    for (const migration of pending) {
       onApply(title(migration));
       await apply(client, migration);
       applied.push(title(migration));
     }
-    const known = new Set(migrations.map((file) => `${file.area}/${file.number}`));
-    const areas = new Set(migrations.map((file) => file.area));
-    const newer = [...present.values()]
-      .filter((row) => areas.has(row.area) && !known.has(`${row.area}/${row.number}`))
-      .map(title);
-    return { applied, present: present.size, newer };
+    return { applied, present, newer };
   } finally {
-    await client.query('select pg_advisory_unlock($1::bigint)', [LOCK]);
+    // Where the connection is lost the lock went with it, and the error that is on its way says more than this one would.
+    await client.query('select pg_advisory_unlock($1::bigint)', [LOCK]).catch(() => {});
   }
 }
 
+/**
+ * The migrations that this database lacks, in order, without applying them.
+ *
+ * @throws MigrationError (`MIGRATION_CHANGED`) as `migrate` does.
+ */
+export async function pendingMigrations(
+  client: Queryable,
+  migrations: readonly Migration[],
+): Promise<readonly Migration[]> {
+  const { rows } = await client.query(`select to_regclass('sealed_outbox.migration') is not null as "exists"`);
+  return rows[0].exists ? (await compare(client, migrations)).pending : migrations;
+}
+
+/** What a person runs with a tool of their own to get what `migrate` does, its own records included. */
+export function migrationScript(migrations: readonly Migration[]): string {
+  if (migrations.length === 0) return '';
+  const parts = migrations.map((migration) => {
+    const body = `-- ${title(migration)}\n${migration.sql.trimEnd()}\n\nreset role;\n${recordOf(migration)};\n`;
+    return isInTransaction(migration) ? `begin;\n${body}commit;\n` : body;
+  });
+  return [`${RECORDS.trim()};\n`, ...parts].join('\n');
+}
+
+interface Comparison {
+  readonly pending: readonly Migration[];
+  readonly present: number;
+  readonly newer: readonly string[];
+}
+
+async function compare(client: Queryable, migrations: readonly Migration[]): Promise<Comparison> {
+  const { rows } = await client.query('select area, number, name, checksum from sealed_outbox.migration order by 1, 2');
+  const present = new Map<string, Pick<Migration, 'area' | 'number' | 'name' | 'checksum'>>(
+    rows.map((row) => [`${row.area}/${row.number}`, row]),
+  );
+  const changed = migrations.filter((file) => {
+    const row = present.get(`${file.area}/${file.number}`);
+    return row !== undefined && row.checksum !== file.checksum;
+  });
+  if (changed.length > 0) {
+    throw new MigrationError(
+      'MIGRATION_CHANGED',
+      `${changed.map(title).join(', ')} changed after being applied to this database. Nothing was applied. ` +
+        'Restore the file as it was and put the change into a new one with the next number.',
+    );
+  }
+  const known = new Set(migrations.map((file) => `${file.area}/${file.number}`));
+  const areas = new Set(migrations.map((file) => file.area));
+  return {
+    pending: migrations.filter((file) => !present.has(`${file.area}/${file.number}`)),
+    present: present.size,
+    newer: [...present.values()]
+      .filter((row) => areas.has(row.area) && !known.has(`${row.area}/${row.number}`))
+      .map(title),
+  };
+}
+
 async function apply(client: Queryable, migration: Migration): Promise<void> {
-  const inTransaction = !migration.sql.startsWith(NO_TRANSACTION);
+  const inTransaction = isInTransaction(migration);
   try {
     if (inTransaction) await client.query('begin');
     await client.query(migration.sql);
     await client.query('reset role');
-    await client.query('insert into sealed_outbox.migration (area, number, name, checksum) values ($1, $2, $3, $4)', [
-      migration.area,
-      migration.number,
-      migration.name,
-      migration.checksum,
-    ]);
+    await client.query(recordOf(migration));
     if (inTransaction) await client.query('commit');
   } catch (cause) {
-    if (inTransaction) await client.query('rollback');
+    // A lost connection rolls back by itself, and the first error says more than a second one.
+    if (inTransaction) await client.query('rollback').catch(() => {});
     const reason = cause instanceof Error ? cause.message : 'unknown error';
     throw new MigrationError(
       'MIGRATION_FAILED',
@@ -138,6 +140,11 @@ async function apply(client: Queryable, migration: Migration): Promise<void> {
   }
 }
 
-function title(migration: Pick<Migration, 'area' | 'number' | 'name'>): string {
-  return `${migration.area}/${String(migration.number).padStart(4, '0')}_${migration.name}`;
+function isInTransaction(migration: Migration): boolean {
+  return !migration.sql.startsWith(NO_TRANSACTION);
+}
+
+/** Area and name are of letters, digits and underscores, and the checksum is hexadecimal: nothing has to be escaped. */
+function recordOf({ area, number, name, checksum }: Migration): string {
+  return `insert into sealed_outbox.migration (area, number, name, checksum) values ('${area}', ${number}, '${name}', '${checksum}')`;
 }

@@ -20,7 +20,21 @@ export interface TestDatabase {
  * A database of this test file's own: a clone of the migrated template, gone when the file is done. Call it at the file's top level
  * or in a `describe`.
  */
-export async function testDatabase(): Promise<TestDatabase> {
+export function testDatabase(): Promise<TestDatabase> {
+  return databaseFrom(TEMPLATE, afterAll);
+}
+
+/**
+ * A database with nothing in it, as a deployment finds it: it belongs to the migrating user. It is gone when the file is done, or with
+ * `onTestFinished`, for calls inside a test, when the test is.
+ */
+export function emptyDatabase(whenDone: WhenDone = afterAll): Promise<TestDatabase> {
+  return databaseFrom('template0', whenDone);
+}
+
+type WhenDone = (cleanUp: () => Promise<void>) => void;
+
+async function databaseFrom(template: string, whenDone: WhenDone): Promise<TestDatabase> {
   const { port, password } = inject('postgres');
   const name = `test_${randomBytes(6).toString('hex')}`;
   const open: { end(): Promise<void> }[] = [];
@@ -33,8 +47,8 @@ export async function testDatabase(): Promise<TestDatabase> {
       await client.end();
     }
   };
-  await admin(`create database ${name} template ${TEMPLATE} owner sealed_migrator`);
-  afterAll(async () => {
+  await admin(`create database ${name} template ${template} owner sealed_migrator`);
+  whenDone(async () => {
     await Promise.allSettled(open.map((it) => it.end()));
     await admin(`drop database ${name} with (force)`);
   });
