@@ -178,7 +178,7 @@ describe('deliveries', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(text, fc.constantFrom('\uFFFE\uFFFF'.repeat(30), '"\\\n'.repeat(60), 'İıŞ😀'.repeat(20))),
-        fc.jsonValue({ stringUnit: 'binary' }).filter((value) => !/\\\\u(0000|d[89a-f])/.test(JSON.stringify(value))),
+        fc.jsonValue({ stringUnit: 'binary' }).filter((value) => !/\\u(0000|d[89a-f])/.test(JSON.stringify(value))),
         fc.option(fc.constantFrom('\uFFFF'.repeat(200), 'c'.repeat(300)), { nil: undefined }),
         async (aggregateId, data, correlationid) => {
           const metadata = correlationid === undefined ? undefined : { correlationid };

@@ -103,6 +103,8 @@ describe('append through the library', () => {
     await expect(outbox.append(client, [thing('1')])).rejects.toMatchObject({ code: 'NOT_A_TRANSACTION' });
     await client.query('begin');
     await expect(client.query('select 1/0')).rejects.toMatchObject({ code: '22012' });
+    // pg rejects at the error; that the transaction has failed it hears a moment later.
+    await expect.poll(() => client.getTransactionStatus()).toBe('E');
     await expect(outbox.append(client, [thing('1')])).rejects.toMatchObject({ code: 'NOT_A_TRANSACTION' });
     await client.query('rollback');
     await client.query('begin');
