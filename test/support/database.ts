@@ -21,20 +21,15 @@ export interface TestDatabase {
  * or in a `describe`.
  */
 export function testDatabase(): Promise<TestDatabase> {
-  return databaseFrom(TEMPLATE, afterAll);
+  return databaseFrom(TEMPLATE);
 }
 
-/**
- * A database with nothing in it, as a deployment finds it: it belongs to the migrating user. It is gone when the file is done, or with
- * `onTestFinished`, for calls inside a test, when the test is.
- */
-export function emptyDatabase(whenDone: WhenDone = afterAll): Promise<TestDatabase> {
-  return databaseFrom('template0', whenDone);
+/** A database with nothing in it, as a deployment finds it: it belongs to the migrating user. Gone when the file is done. */
+export function emptyDatabase(): Promise<TestDatabase> {
+  return databaseFrom('template0');
 }
 
-type WhenDone = (cleanUp: () => Promise<void>) => void;
-
-async function databaseFrom(template: string, whenDone: WhenDone): Promise<TestDatabase> {
+async function databaseFrom(template: string): Promise<TestDatabase> {
   const { port, password } = inject('postgres');
   const name = `test_${randomBytes(6).toString('hex')}`;
   const open: { end(): Promise<void> }[] = [];
@@ -48,7 +43,7 @@ async function databaseFrom(template: string, whenDone: WhenDone): Promise<TestD
     }
   };
   await admin(`create database ${name} template ${template} owner sealed_migrator`);
-  whenDone(async () => {
+  afterAll(async () => {
     await Promise.allSettled(open.map((it) => it.end()));
     await admin(`drop database ${name} with (force)`);
   });

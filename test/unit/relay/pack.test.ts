@@ -8,15 +8,19 @@ import { delivery } from '../../support/delivery.ts';
 const LIMITS = { entries: 10, bytes: 1_000, timeoutMs: 5_000 };
 /** `data` is the size, as text. */
 const bytesOf = (of: Delivery): { bytes: number } => ({ bytes: Number(of.event.data) });
-const heads = (sizes: readonly number[]): Delivery[] =>
-  sizes.map((size, index) => delivery({ aggregate: `a${index}`, sequence: 1, data: String(size) }));
-const packed = (sizes: readonly number[]) => packBatch(chainsOf(heads(sizes), true), LIMITS, bytesOf);
+/** Small ones, so that ten come together, and others around the limit. */
+const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 1_200 })), {
+  maxLength: 40,
+});
+const heads = (of: readonly number[]): Delivery[] =>
+  of.map((size, index) => delivery({ aggregate: `a${index}`, sequence: 1, data: String(size) }));
+const packed = (of: readonly number[]) => packBatch(chainsOf(heads(of), true), LIMITS, bytesOf);
 
 describe('packing a call', () => {
   it('keeps within ten entries and the bytes of one call, in order, and leaves nothing out that fits', () => {
     fc.assert(
-      fc.property(fc.array(fc.integer({ min: 1, max: 1_200 }), { maxLength: 40 }), (sizes) => {
-        const window = heads(sizes);
+      fc.property(sizes, (all) => {
+        const window = heads(all);
         const { entries, oversized } = packBatch(chainsOf(window, true), LIMITS, bytesOf);
         const sum = entries.reduce((bytes, entry) => bytes + entry.message.bytes, 0);
         expect(entries.length).toBeLessThanOrEqual(10);
@@ -34,10 +38,10 @@ describe('packing a call', () => {
 
   it('case 16: splits bodies that are each under the limit when their sum is over it, and all go', () => {
     fc.assert(
-      fc.property(fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 1, maxLength: 40 }), (sizes) => {
-        const chains = chainsOf(heads(sizes), true);
+      fc.property(fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 1, maxLength: 40 }), (all) => {
+        const chains = chainsOf(heads(all), true);
         const sent: Delivery[] = [];
-        while (sent.length < sizes.length) {
+        while (sent.length < all.length) {
           const { entries } = packBatch(chains, LIMITS, bytesOf);
           expect(entries.length).toBeGreaterThan(0);
           depart(
@@ -46,15 +50,16 @@ describe('packing a call', () => {
           );
           sent.push(...entries.map((entry) => entry.delivery));
         }
-        expect(sent).toEqual(heads(sizes));
+        expect(sent).toEqual(heads(all));
       }),
     );
     expect(packed([600, 600]).entries).toHaveLength(1);
     expect(packed([600, 400]).entries).toHaveLength(2);
   });
 
-  it('takes a message of exactly the limit, alone, and none above it', () => {
-    expect(packed([1_000, 1]).entries).toHaveLength(1);
+  it('takes ten small ones, a message of exactly the limit alone, and none above it', () => {
+    expect(packed([1_000, 1])).toMatchObject({ entries: [{ message: { bytes: 1_000 } }], oversized: [] });
+    expect(packed(Array.from({ length: 12 }, () => 1)).entries).toHaveLength(10);
     expect(packed([1_001, 1])).toMatchObject({
       entries: [{ message: { bytes: 1 } }],
       oversized: [{ message: { bytes: 1_001 } }],
