@@ -184,6 +184,10 @@ describe('append through the library', () => {
     const id = `İ "${'👩'.repeat(10)}" \uFFFE`;
     const [appended] = await transaction(pool, (tx) => outbox.append(tx, [thing(id, note)]));
     const body = await envelopeOf(appended?.id ?? '');
+    const { rows } = await owner.query('select bytes from outbox.delivery where event_id = $1', [appended?.id]);
+    expect(rows[0].bytes, 'the size that was checked is no less than the size that is sent').toBeGreaterThanOrEqual(
+      Buffer.byteLength(body),
+    );
     expect(body).toMatch(/^[\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]*$/u);
     expect(parseEnvelope(body)).toMatchObject({
       ok: true,

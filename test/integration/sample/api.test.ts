@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import { v7 } from 'uuid';
 import { describe, expect, it } from 'vitest';
 import { definition } from '../../../functions/sample/catalogue/definition.ts';
@@ -12,7 +13,8 @@ await owner.query('select outbox.install_catalogue($1)', [JSON.stringify(catalog
 const pool = database.pool('sealed_api', 1);
 const api = sampleApi(pool);
 /** A second sandbox of the same function. */
-const twin = sampleApi(database.pool('sealed_api', 1));
+const twinPool = database.pool('sealed_api', 1);
+const twin = sampleApi(twinPool);
 
 const customerId = '3f0f6a52-8f0c-4a77-9e35-2f4cf7b7a001';
 const order = (unitPriceMinor = 1250) => ({
@@ -39,6 +41,18 @@ async function eventsOf(id: string) {
     [id],
   );
   return rows;
+}
+
+/** The server process behind a pool's only connection. */
+async function backendOf(onlyOne: pg.Pool): Promise<number> {
+  const { rows } = await onlyOne.query('select pg_backend_pid() as pid');
+  return rows[0].pid;
+}
+
+/** Until each of these server processes waits for a lock. */
+async function untilWaiting(pids: readonly number[]): Promise<void> {
+  const waiting = () => owner.query('select distinct pid from pg_locks where pid = any ($1) and not granted', [pids]);
+  await expect.poll(async () => (await waiting()).rowCount, { timeout: 10_000 }).toBe(pids.length);
 }
 
 async function count(table: string): Promise<number> {
@@ -174,10 +188,16 @@ describe('POST /invoices/{id}/payments', () => {
 
   it('lets only one of two payments at once have the rest', async () => {
     const id = await issue();
-    const replies = await Promise.all(
-      [api, twin].map((sandbox) => sandbox.post(`/invoices/${id}/payments`, { amountMinor: 2000 })),
-    );
-    expect(replies.map(({ status }) => String(status)).toSorted()).toEqual(['201', '409']);
+    const other = await database.client('sealed_api');
+    await other.query('begin');
+    await other.query('select from sample.invoice where id = $1 for no key update', [id]);
+    const pids = await Promise.all([pool, twinPool].map(backendOf));
+    const replies = [api, twin].map((sandbox) => sandbox.post(`/invoices/${id}/payments`, { amountMinor: 2000 }));
+    // Both have come as far as they can; whoever had read the rest before waiting would now pay from it.
+    await untilWaiting(pids);
+    await other.query('commit');
+    const statuses = (await Promise.all(replies)).map(({ status }) => String(status));
+    expect(statuses.toSorted()).toEqual(['201', '409']);
     expect(await eventsOf(id)).toHaveLength(2);
   });
 
@@ -233,13 +253,9 @@ describe('Idempotency-Key', () => {
     const other = await database.client('sealed_api');
     await other.query('begin');
     await other.query('insert into sample.idempotency (key, request_sha256) values ($1, sha256($2))', [key, 'x']);
-    const { rows } = await pool.query('select pg_backend_pid() as pid');
+    const pid = await backendOf(pool);
     const waiting = api.post('/invoices', order(), { 'idempotency-key': key });
-    await expect
-      .poll(
-        async () => (await owner.query('select from pg_locks where pid = $1 and not granted', [rows[0].pid])).rowCount,
-      )
-      .toBe(1);
+    await untilWaiting([pid]);
     await other.query('rollback');
     const reply = await waiting;
     expect(reply.status).toBe(201);
