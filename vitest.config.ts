@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 const SECOND = 1000;
@@ -60,9 +59,6 @@ export default defineConfig({
           hookTimeout: 300 * SECOND,
         },
       },
-    ].map((project) => ({
-      ...project,
-      test: { ...project.test, globalSetup: project.test.globalSetup?.filter((file) => existsSync(file)) ?? [] },
-    })),
+    ],
   },
 });
