@@ -17,7 +17,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           setupFiles: ['test/support/no-network.ts'],
-          testTimeout: 10 * SECOND,
+          testTimeout: 30 * SECOND,
         },
       },
       {
