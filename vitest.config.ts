@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 const SECOND = 1000;
@@ -18,7 +17,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           setupFiles: ['test/support/no-network.ts'],
-          testTimeout: 10 * SECOND,
+          testTimeout: 30 * SECOND,
         },
       },
       {
@@ -60,9 +59,6 @@ export default defineConfig({
           hookTimeout: 300 * SECOND,
         },
       },
-    ].map((project) => ({
-      ...project,
-      test: { ...project.test, globalSetup: project.test.globalSetup?.filter((file) => existsSync(file)) ?? [] },
-    })),
+    ],
   },
 });

@@ -7,11 +7,6 @@ import { snippetsOf, writeSnippets } from './check/snippets.ts';
 import { findingsIn } from './check/tracked-files.ts';
 import { runChild } from './child.ts';
 
-const HELP = `npm run check -- [check…]
-
-Checks everything that needs no test: generate, types, types-infra, lint, format, unused, layers, files, links, snippets.
-Without a name all run, side by side, each with its time. The exit code is 0 only if every one passed.`;
-
 /** What a check found; an empty text is a pass. */
 type Check = () => Promise<string>;
 
@@ -77,6 +72,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   links,
 };
 
+const HELP = `npm run check -- [check…]
+
+Checks everything that needs no test: ${Object.keys(CHECKS).join(', ')}.
+Without a name all run, two at a time, each with its time. The exit code is 0 only if every one passed.`;
+
 async function timed(name: string, check: Check): Promise<string | null> {
   const started = performance.now();
   const output = await check().catch((error: unknown) => String(error));
@@ -114,4 +114,11 @@ async function main(names: readonly string[]): Promise<number> {
   return failed.length === 0 ? 0 : 1;
 }
 
+// Programs that run get the signal as well (`runChild`), right after this.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.on(signal, () => setImmediate(() => process.exit(code)));
+}
 process.exitCode = await main(process.argv.slice(2));
