@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SealedOutboxError } from '../shared/errors/index.ts';
-import type { DatabaseConnection } from './constructs/index.ts';
+import type { DatabaseConnection } from './index.ts';
 import type { StageName } from './stages.ts';
 
 /** The database is not described, or not completely. Code `DATABASE_SETTING`. */
-export class DatabaseSettingError extends SealedOutboxError {
+class DatabaseSettingError extends SealedOutboxError {
   constructor(message: string) {
     super('DATABASE_SETTING', `${message} Nothing was synthesised.`);
   }

@@ -1,6 +1,6 @@
 import type { App } from 'aws-cdk-lib';
 import { Tags } from 'aws-cdk-lib';
-import type { DatabaseConnection } from './constructs/index.ts';
+import type { DatabaseConnection } from './index.ts';
 import { DataStack } from './stacks/data-stack.ts';
 import { ServiceStack } from './stacks/service-stack.ts';
 import type { Stage } from './stages.ts';

@@ -60,7 +60,7 @@ export const stages: Readonly<Record<StageName, Stage>> = {
 };
 
 /** The stage is missing or unknown. Code `STAGE_UNKNOWN`. */
-export class UnknownStageError extends SealedOutboxError {
+class UnknownStageError extends SealedOutboxError {
   constructor(given: unknown) {
     const what = given === undefined ? 'No stage is given' : `There is no stage ${JSON.stringify(given)}`;
     super(

@@ -19,7 +19,7 @@ import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
 export interface EventApiProps extends FunctionDefaults {
   /** Path, from the repository's root, of the file that exports `handler`. */
   readonly entry: string;
-  /** Routes that the function answers, `METHOD /path`. What is not listed is 404 before the function runs. */
+  /** Routes that the function knows, `METHOD /path`. Everything else reaches it as `$default`, for its own kind of 404 and 405. */
   readonly routes: readonly `${HttpMethod} /${string}`[];
   readonly database: OutboxDatabase;
   readonly login: DatabaseLogin;
@@ -48,8 +48,12 @@ export class EventApi extends Construct {
 
     const authorizer: IHttpRouteAuthorizer =
       props.access === 'iam' ? new HttpIamAuthorizer() : new HttpNoneAuthorizer();
-    this.api = new HttpApi(this, 'Api', { createDefaultStage: false, defaultAuthorizer: authorizer });
     const integration = new HttpLambdaIntegration('Integration', this.function);
+    this.api = new HttpApi(this, 'Api', {
+      createDefaultStage: false,
+      defaultAuthorizer: authorizer,
+      defaultIntegration: integration,
+    });
     for (const route of props.routes) {
       const [method, path] = route.split(' ') as [HttpMethod, string];
       this.api.addRoutes({ path, methods: [method], integration });

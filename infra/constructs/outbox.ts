@@ -27,7 +27,7 @@ const GRACE = Duration.seconds(30);
 /** Schedules are precise to a minute, no better: two starts can lie nearly two minutes apart. */
 const EVERY_MINUTE = ScheduleExpression.rate(Duration.minutes(1));
 /** The namespace of every metric of this project. */
-export const METRIC_NAMESPACE = 'SealedOutbox';
+const METRIC_NAMESPACE = 'SealedOutbox';
 
 /**
  * The relay, which takes events from the outbox to their destinations, and the monitor, which measures from the database's

@@ -1,7 +1,7 @@
 import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import { EventQueue } from '../constructs/index.ts';
+import { EventQueue } from '../index.ts';
 import type { Stage } from '../stages.ts';
 
 export interface DataStackProps extends StackProps {

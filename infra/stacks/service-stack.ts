@@ -10,7 +10,7 @@ import {
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
-} from '../constructs/index.ts';
+} from '../index.ts';
 import type { Stage } from '../stages.ts';
 
 export interface ServiceStackProps extends StackProps {
@@ -51,7 +51,7 @@ export class ServiceStack extends Stack {
     const invoices = new EventApi(this, 'Invoices', {
       ...defaults,
       entry: 'functions/sample/api/index.ts',
-      routes: ['POST /invoices', 'GET /invoices/{id}', 'POST /invoices/{id}/payments'],
+      routes: ['POST /invoices', 'GET /invoices/{id}', 'POST /invoices/{id}/payments', 'GET /openapi.json'],
       database,
       login: { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
       access: stage.apiAccess,
@@ -63,6 +63,7 @@ export class ServiceStack extends Stack {
       topic: props.alarmTopic,
     });
 
+    // Where a runbook says "look for errors", this is the place.
     const functions = [
       database.migrateFunction,
       outbox.relayFunction,

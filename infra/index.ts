@@ -8,16 +8,16 @@
  * - `EventApi`: an HTTP API whose function writes events
  * - `OutboxAlarms`: alarms with a runbook each
  */
-export { EventApi, type EventApiProps } from './event-api.ts';
-export { EventConsumer, type EventConsumerProps } from './event-consumer.ts';
-export { EventQueue, type EventQueueProps } from './event-queue.ts';
-export type { FunctionDefaults } from './node-function.ts';
-export { Outbox, type OutboxProps } from './outbox.ts';
-export { OutboxAlarms, type OutboxAlarmsProps } from './outbox-alarms.ts';
+export { EventApi, type EventApiProps } from './constructs/event-api.ts';
+export { EventConsumer, type EventConsumerProps } from './constructs/event-consumer.ts';
+export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
+export type { FunctionDefaults } from './constructs/node-function.ts';
+export { Outbox, type OutboxProps } from './constructs/outbox.ts';
+export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';
 export {
   type DatabaseAuth,
   type DatabaseConnection,
   type DatabaseLogin,
   OutboxDatabase,
   type OutboxDatabaseProps,
-} from './outbox-database.ts';
+} from './constructs/outbox-database.ts';

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { definition } from '../../functions/sample/catalogue/definition.ts';
+import { ROOT, synthesise } from './synthesised.ts';
+
+describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) => {
+  const { resources } = synthesise(stage);
+  const alarms = resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
+  const named = (end: string) => alarms.find((alarm) => alarm['AlarmName'] === `sealed-outbox-${stage}-service-${end}`);
+
+  it('watch every destination, the relay and every dead-letter queue', () => {
+    const names = Object.keys(definition.destinations);
+    expect(new Set(alarms.map((alarm) => alarm['AlarmName']))).toEqual(
+      new Set([
+        ...names.map((name) => `sealed-outbox-${stage}-service-oldest-pending-age-${name}`),
+        ...names.map((name) => `sealed-outbox-${stage}-service-dead-letters-${name}`),
+        `sealed-outbox-${stage}-service-relay-silent`,
+      ]),
+    );
+  });
+
+  it('go off when measurements are missing, because then nobody knows', () => {
+    for (const name of ['oldest-pending-age-ledger', 'relay-silent']) {
+      expect(named(name)?.['TreatMissingData']).toBe('breaching');
+    }
+    // SQS stops reporting for a queue that nobody uses.
+    expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
+  });
+
+  it('want more than one bad measurement, and not every one', () => {
+    for (const alarm of alarms) {
+      expect(alarm['DatapointsToAlarm']).toBeGreaterThan(1);
+      expect(alarm['EvaluationPeriods']).toBeGreaterThan(alarm['DatapointsToAlarm']);
+    }
+  });
+
+  it("read the monitor's metrics under the dimensions that it writes", () => {
+    const installation = { Name: 'Installation', Value: `sealed-outbox-${stage}-service` };
+    expect(named('oldest-pending-age-ledger')).toMatchObject({
+      Namespace: 'SealedOutbox',
+      MetricName: 'OldestPendingAge',
+      Dimensions: [{ Name: 'Destination', Value: 'ledger' }, installation],
+      Statistic: 'Maximum',
+      Threshold: stage === 'local' ? 15 : 120,
+      ComparisonOperator: 'GreaterThanThreshold',
+      Period: stage === 'local' ? 10 : 60,
+    });
+    expect(named('relay-silent')).toMatchObject({
+      MetricName: 'RelaySilence',
+      Dimensions: [installation],
+      Threshold: stage === 'local' ? 90 : 240,
+    });
+    expect(named('dead-letters-ledger')).toMatchObject({
+      Namespace: 'AWS/SQS',
+      MetricName: 'ApproximateNumberOfMessagesVisible',
+      Threshold: 0,
+    });
+  });
+
+  it('tell the topic when they go off and when they go back', () => {
+    for (const alarm of alarms) {
+      for (const actions of [alarm['AlarmActions'], alarm['OKActions']]) {
+        expect(JSON.stringify(actions)).toMatch(/Alarms[0-9A-F]{8}/);
+      }
+    }
+  });
+
+  it('name a runbook that exists and names them', () => {
+    for (const alarm of alarms) {
+      const file = /Runbook: (docs\/runbooks\/[a-z-]+\.md)$/.exec(alarm['AlarmDescription'])?.[1] ?? '';
+      const kind = (alarm['AlarmName'] as string).replace(`sealed-outbox-${stage}-service-`, '').replace(/ledger$/, '');
+      expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
+    }
+  });
+});

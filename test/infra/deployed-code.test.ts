@@ -1,0 +1,93 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { awsDatabase, LOCAL_PASSWORD, type Resource, ROOT, variablesOf } from './synthesised.ts';
+
+const KB = 1024;
+/** Relay and consumers start most often. More than this costs cold start: about 0.15 ms a kilobyte. */
+const BUDGET: Readonly<Record<string, number>> = {
+  relay: 500 * KB,
+  ledger: 500 * KB,
+  api: 700 * KB,
+  migrate: 700 * KB,
+  monitor: 700 * KB,
+};
+
+const output = mkdtempSync(join(tmpdir(), 'sealed-outbox-synth-'));
+afterAll(() => rmSync(output, { recursive: true, force: true }));
+
+/** The app itself, as `cdk` runs it. */
+function app(context: object, variables: Record<string, string> = {}) {
+  const flags = (JSON.parse(readFileSync(join(ROOT, 'cdk.json'), 'utf8')) as { context: object }).context;
+  return spawnSync(process.execPath, [join(ROOT, 'infra/app.ts')], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: {
+      ...process.env,
+      CDK_OUTDIR: output,
+      CDK_CONTEXT_JSON: JSON.stringify({ ...flags, ...context }),
+      ...variables,
+    },
+  });
+}
+
+describe('a synthesis of stage prod', () => {
+  let assets: Record<string, string>;
+
+  beforeAll(() => {
+    const { status, stderr } = app({ stage: 'prod', database: awsDatabase() });
+    expect({ status, stderr }).toMatchObject({ status: 0 });
+    const { Resources } = JSON.parse(readFileSync(join(output, 'Service.template.json'), 'utf8')) as {
+      Resources: Record<string, Resource>;
+    };
+    assets = Object.fromEntries(
+      Object.values(Resources)
+        .filter(({ Properties }) => Properties?.['Code'] !== undefined)
+        .map((fn) => [
+          variablesOf(fn)['POWERTOOLS_SERVICE_NAME'],
+          join(output, `asset.${fn.Properties['Code'].S3Key.replace('.zip', '')}`),
+        ]),
+    );
+  });
+
+  it('breaks no rule of CloudFormation or AWS Solutions that is not acknowledged with a reason', () => {
+    const report = JSON.parse(readFileSync(join(output, 'validation-report.json'), 'utf8')) as {
+      pluginReports: { violations: { ruleName: string }[] }[];
+    };
+    expect(report.pluginReports.flatMap(({ violations }) => violations.map(({ ruleName }) => ruleName))).toEqual([]);
+  });
+
+  it.each(Object.keys(BUDGET))('bundles %s within its budget, with a source map beside it', (name) => {
+    const code = join(assets[name] ?? '', 'index.mjs');
+    expect(statSync(code).size).toBeLessThanOrEqual(BUDGET[name] ?? 0);
+    expect(statSync(`${code}.map`).size).toBeGreaterThan(0);
+    expect(readFileSync(code, 'utf8')).not.toContain(ROOT);
+  });
+
+  it('puts the SQL beside the migrate function', () => {
+    const file = 'migrations/outbox/0001_roles.sql';
+    expect(readFileSync(join(assets['migrate'] ?? '', file))).toEqual(readFileSync(join(ROOT, file)));
+  });
+});
+
+describe('a synthesis of stage local', () => {
+  it('tells what it leaves out', () => {
+    const database = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'outbox', password: LOCAL_PASSWORD });
+    const { status, stderr } = app(
+      { stage: 'local', 'aws:cdk:bundling-stacks': [] },
+      { SEALED_OUTBOX_DATABASE: database },
+    );
+    expect({ status, stderr }).toMatchObject({ status: 0 });
+    expect(stderr).toContain('left out locally: AWS::Logs::QueryDefinition');
+  });
+});
+
+describe('a synthesis without a stage', () => {
+  it('fails and says what to give', () => {
+    const { status, stderr } = app({});
+    expect(status).not.toBe(0);
+    expect(stderr).toContain('Give one of local, dev, prod: -c stage=dev');
+  });
+});

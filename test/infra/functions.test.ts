@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { definition } from '../../functions/sample/catalogue/definition.ts';
+import { routes } from '../../functions/sample/api/routes.ts';
+import { synthesise, variablesOf } from './synthesised.ts';
+
+describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage) => {
+  const { service, resources, functionNamed: named } = synthesise(stage);
+  const functions = resources('AWS::Lambda::Function');
+  it('run on Node 24', () => {
+    expect(functions).toHaveLength(6);
+    for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
+  });
+
+  it('write to a log group of their own, which forgets', () => {
+    const groups = functions.map(([, { Properties }]) => Properties['LoggingConfig']?.LogGroup?.Ref);
+    expect(new Set(groups).size).toBe(functions.length);
+    const retained = Object.fromEntries(
+      resources('AWS::Logs::LogGroup').map(([id, { Properties }]) => [id, Properties['RetentionInDays']]),
+    );
+    for (const group of groups) expect(retained[group]).toBeGreaterThan(0);
+    for (const days of Object.values(retained)) expect(days).toBeGreaterThan(0);
+  });
+
+  it.each(['relay', 'monitor'])('%s starts each minute; a start that is late or fails is not repeated', (name) => {
+    const [id] = named(name);
+    const once = { MaximumEventAgeInSeconds: 60, MaximumRetryAttempts: 0 };
+    const [, schedule] = resources('AWS::Scheduler::Schedule').find(
+      ([, { Properties }]) => Properties['Target'].Arn['Fn::GetAtt'][0] === id,
+    )!;
+    expect(schedule.Properties).toMatchObject({
+      ScheduleExpression: 'rate(1 minute)',
+      FlexibleTimeWindow: { Mode: 'OFF' },
+      State: 'ENABLED',
+      Target: { RetryPolicy: { MaximumEventAgeInSeconds: 60, MaximumRetryAttempts: 0 } },
+    });
+    service.hasResourceProperties('AWS::Lambda::EventInvokeConfig', {
+      FunctionName: { Ref: id },
+      Qualifier: '$LATEST',
+      ...once,
+    });
+  });
+
+  it('give the relay time to finish after its longest run', () => {
+    const [, relay] = named('relay');
+    expect(Number(variablesOf(relay)['RELAY_MAX_SECONDS'])).toBe(150);
+    expect(relay.Properties['Timeout']).toBe(180);
+    expect(variablesOf(relay)['RELAY_MODE']).toBe(stage === 'dev' ? 'drain' : 'continuous');
+  });
+
+  it("know the catalogue's destinations and no other", () => {
+    const { 'Fn::Join': join } = variablesOf(named('relay')[1])['OUTBOX_DESTINATIONS'];
+    const text = join[1].map((part: unknown) => (typeof part === 'string' ? part : 'url')).join('');
+    expect(JSON.parse(text)).toEqual(
+      Object.fromEntries(
+        Object.entries(definition.destinations).map(([name, { kind }]) => [name, { kind, url: 'url' }]),
+      ),
+    );
+  });
+
+  it('are created after the migration that makes their database users', () => {
+    const [trigger] = resources('Custom::Trigger').map(([id]) => id);
+    for (const name of ['relay', 'monitor', 'ledger', 'api']) expect(named(name)[1].DependsOn).toContain(trigger);
+  });
+
+  it('migrate again when the code, the SQL or a login changes', () => {
+    const [trigger] = resources('Custom::Trigger').map(([, { Properties }]) => Properties);
+    const version = trigger?.['HandlerArn'].Ref as string;
+    const [id, migrate] = named('migrate');
+    expect(service.findResources('AWS::Lambda::Version')[version]?.['Properties'].FunctionName.Ref).toBe(id);
+    expect(migrate.Properties['Timeout']).toBe(600);
+    expect(Number(trigger?.['Timeout'])).toBe(600_000);
+    expect(JSON.parse(variablesOf(migrate)['DATABASE_LOGINS'])).toEqual([
+      { user: 'sealed_relay', roles: ['outbox_relay'] },
+      { user: 'sealed_monitor', roles: ['outbox_monitor'] },
+      { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
+      { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
+    ]);
+  });
+
+  it('get every route that the API knows, and the rest for its own 404', () => {
+    const keys = resources('AWS::ApiGatewayV2::Route').map(([, { Properties }]) => Properties['RouteKey']);
+    expect(new Set(keys)).toEqual(new Set([...Object.keys(routes), '$default']));
+  });
+
+  it('answer signed requests only, except on this machine', () => {
+    for (const [, { Properties }] of resources('AWS::ApiGatewayV2::Route')) {
+      expect(Properties['AuthorizationType']).toBe(stage === 'local' ? 'NONE' : 'AWS_IAM');
+    }
+  });
+});

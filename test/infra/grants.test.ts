@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { LOCAL_PASSWORD, type Resource, synthesise, variablesOf } from './synthesised.ts';
+
+interface Statement {
+  readonly Effect: string;
+  readonly Action: string | string[];
+  readonly Resource: unknown;
+}
+
+const list = <T>(value: T | T[]): T[] => (Array.isArray(value) ? value : [value]);
+
+const statementsIn = ({ Properties }: Resource): Statement[] => Properties['PolicyDocument'].Statement;
+
+describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) => {
+  const { resources, functionNamed, data, service } = synthesise(stage);
+  const policies = resources('AWS::IAM::Policy');
+  const functions = resources('AWS::Lambda::Function');
+
+  const statementsOfRole = (role: string): Statement[] =>
+    policies
+      .filter(([, { Properties }]) => Properties['Roles'].some(({ Ref }: { Ref: string }) => Ref === role))
+      .flatMap(([, policy]) => statementsIn(policy));
+  const statementsOf = (name: string): Statement[] =>
+    statementsOfRole(functionNamed(name)[1].Properties['Role']['Fn::GetAtt'][0]);
+  const actionsOf = (name: string): Set<string> => new Set(statementsOf(name).flatMap(({ Action }) => list(Action)));
+  const LOGS = ['logs:CreateLogStream', 'logs:PutLogEvents'];
+  const CONNECT = stage === 'local' ? [] : ['rds-db:connect'];
+
+  it('let the relay send to its queue and do nothing else with it', () => {
+    expect(actionsOf('relay')).toEqual(
+      new Set([...LOGS, ...CONNECT, 'sqs:GetQueueAttributes', 'sqs:GetQueueUrl', 'sqs:SendMessage']),
+    );
+    const queues = statementsOf('relay').find(({ Action }) => list(Action).includes('sqs:SendMessage'));
+    expect(list(queues?.Resource)).toHaveLength(1);
+    expect(JSON.stringify(queues?.Resource)).toMatch(/LedgerQueue.*Arn/);
+  });
+
+  it('let the ledger receive and acknowledge, never send', () => {
+    expect(actionsOf('ledger')).toEqual(
+      new Set([
+        ...LOGS,
+        ...CONNECT,
+        'sqs:ChangeMessageVisibility',
+        'sqs:DeleteMessage',
+        'sqs:GetQueueAttributes',
+        'sqs:GetQueueUrl',
+        'sqs:ReceiveMessage',
+      ]),
+    );
+  });
+
+  it.each(['api', 'monitor', 'migrate'])('let %s touch no queue at all: only the database', (name) => {
+    expect(actionsOf(name)).toEqual(new Set([...LOGS, ...CONNECT]));
+  });
+
+  it('give each function a database user of its own', () => {
+    const users = functions.map(([, fn]) => variablesOf(fn)['DATABASE_USER']).filter((user) => user !== undefined);
+    const names = ['api', 'ledger', 'migrator', 'monitor', 'relay'];
+    expect(users).toHaveLength(names.length);
+    expect(new Set(users)).toEqual(new Set(names.map((name) => `sealed_${name}`)));
+    if (stage === 'local') return;
+    for (const name of ['api', 'ledger', 'monitor', 'relay']) {
+      const connect = statementsOf(name).find(({ Action }) => Action === 'rds-db:connect');
+      expect(JSON.stringify(connect?.Resource)).toMatch(new RegExp(`:dbuser:cluster-EXAMPLE/sealed_${name}"`));
+    }
+  });
+
+  it('allow nothing on everything', () => {
+    const allowed = policies.flatMap(([, policy]) => statementsIn(policy)).filter(({ Effect }) => Effect === 'Allow');
+    expect(allowed.length).toBeGreaterThan(8);
+    for (const statement of allowed) {
+      expect(JSON.stringify([statement.Action, statement.Resource])).not.toContain('*');
+    }
+  });
+
+  it("use no ready-made policy, but for CDK's own function behind the trigger", () => {
+    const roles = resources('AWS::IAM::Role').filter(([, { Properties }]) => 'ManagedPolicyArns' in Properties);
+    expect(roles.map(([id]) => id)).toEqual([expect.stringContaining('TriggerCustomResourceProvider')]);
+  });
+
+  it('let a schedule start its own function only', () => {
+    for (const [, { Properties }] of resources('AWS::Scheduler::Schedule')) {
+      expect(statementsOfRole(Properties['Target'].RoleArn['Fn::GetAtt'][0])).toEqual([
+        { Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: Properties['Target'].Arn },
+      ]);
+    }
+  });
+
+  it('hold a password on this machine only', () => {
+    const text = JSON.stringify([data.toJSON(), service.toJSON()]);
+    expect(text.includes('DATABASE_PASSWORD')).toBe(stage === 'local');
+    expect(text.includes(LOCAL_PASSWORD)).toBe(stage === 'local');
+    const auth = functions.map(([, fn]) => variablesOf(fn)['DATABASE_AUTH']).filter((kind) => kind !== undefined);
+    expect(new Set(auth)).toEqual(new Set([stage === 'local' ? 'password' : 'iam']));
+  });
+});

@@ -1,0 +1,88 @@
+import { App, Duration, Stack } from 'aws-cdk-lib';
+import { Match, Template } from 'aws-cdk-lib/assertions';
+import { describe, expect, it } from 'vitest';
+import { EventQueue } from '../../infra/index.ts';
+import { synthesise } from './synthesised.ts';
+
+const DAY = 86_400;
+
+describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) => {
+  const { service, resources } = synthesise(stage);
+  const queues = resources('AWS::SQS::Queue').map(([, { Properties }]) => Properties);
+  const source = queues.find((queue) => 'RedrivePolicy' in queue);
+  const dead = queues.find((queue) => !('RedrivePolicy' in queue));
+
+  it('are FIFO with the throughput of their groups, so that aggregates scale', () => {
+    expect(source).toMatchObject({
+      FifoQueue: true,
+      DeduplicationScope: 'messageGroup',
+      FifoThroughputLimit: 'perMessageGroupId',
+      ContentBasedDeduplication: false,
+    });
+    expect(dead).toMatchObject({ FifoQueue: true });
+    expect(queues).toHaveLength(2);
+  });
+
+  it('keep messages as long as SQS can, encrypted', () => {
+    for (const queue of queues) {
+      expect(queue).toMatchObject({ MessageRetentionPeriod: 14 * DAY, SqsManagedSseEnabled: true });
+    }
+  });
+
+  it('refuse callers without TLS', () => {
+    const statements = resources('AWS::SQS::QueuePolicy').flatMap(
+      ([, policy]) => policy.Properties['PolicyDocument'].Statement,
+    );
+    const refused = statements.filter(
+      ({ Effect, Action, Condition }) =>
+        Effect === 'Deny' && Action === 'sqs:*' && Condition.Bool['aws:SecureTransport'] === 'false',
+    );
+    expect(refused).toHaveLength(queues.length);
+  });
+
+  it("hide a message for six times the consumer's time-out, which AWS asks for", () => {
+    const [consumer] = Object.values(service.findResources('AWS::Lambda::EventSourceMapping'));
+    const functionId = consumer?.['Properties'].FunctionName.Ref as string;
+    const timeout = service.findResources('AWS::Lambda::Function')[functionId]?.['Properties'].Timeout as number;
+    expect(source?.['VisibilityTimeout']).toBe(6 * timeout);
+  });
+
+  it('hand batches of ten to the consumer, report single failures and bound its concurrency', () => {
+    service.resourceCountIs('AWS::Lambda::EventSourceMapping', 1);
+    service.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
+      BatchSize: 10,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      ScalingConfig: { MaximumConcurrency: 10 },
+      MaximumBatchingWindowInSeconds: Match.absent(),
+    });
+  });
+
+  it('outlive their stack in prod only', () => {
+    for (const [, queue] of resources('AWS::SQS::Queue')) {
+      expect(queue.DeletionPolicy).toBe(stage === 'prod' ? 'Retain' : 'Delete');
+    }
+  });
+});
+
+describe('the number of receives', () => {
+  const receivesOf = (consumerTimeout: Duration, outage?: Duration): number => {
+    const stack = new Stack(new App({ builtinCloudFormationValidation: false }), 'Any');
+    new EventQueue(stack, 'Queue', outage === undefined ? { consumerTimeout } : { consumerTimeout, outage });
+    const queues = Object.values(Template.fromStack(stack).findResources('AWS::SQS::Queue'));
+    return queues.find((queue) => 'RedrivePolicy' in queue['Properties'])?.['Properties'].RedrivePolicy.maxReceiveCount;
+  };
+
+  it.each([10, 30, 60])('outlasts six hours of a database that is away, with a time-out of %i s', (seconds) => {
+    expect(receivesOf(Duration.seconds(seconds)) * seconds * 6).toBeGreaterThanOrEqual(6 * 3600);
+  });
+
+  it('rounds up', () => {
+    expect(receivesOf(Duration.seconds(5), Duration.seconds(91))).toBe(4);
+  });
+
+  it('refuses an outage that SQS cannot count', () => {
+    expect(() => receivesOf(Duration.seconds(1), Duration.hours(6))).toThrow(
+      /3600 receives are needed.*SQS allows 1000/,
+    );
+  });
+});

@@ -1,0 +1,85 @@
+import { Aspects, Stack } from 'aws-cdk-lib';
+import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
+import { describe, expect, it } from 'vitest';
+import { databaseSetting } from '../../infra/database-setting.ts';
+import { dropUnknownToEmulator } from '../../infra/local-template.ts';
+import { stageNamed } from '../../infra/stages.ts';
+import { awsDatabase, emptyApp, synthesise } from './synthesised.ts';
+
+describe('the stage', () => {
+  it.each([undefined, '', 'production', 'toString', 7])('%s is refused with the ones that there are', (given) => {
+    expect(() => stageNamed(given)).toThrow(/nothing was synthesised. Give one of local, dev, prod/);
+  });
+});
+
+describe('the database', () => {
+  const onAws = (context: unknown) => databaseSetting('dev', { context, variable: undefined });
+  const locally = (variable: string | undefined) => databaseSetting('local', { context: undefined, variable });
+
+  it('must be given on AWS, because Aurora comes later', () => {
+    expect(() => onAws(undefined)).toThrow(/Aurora comes with a later version: -c database=/);
+  });
+
+  it('may be given as JSON text, as -c does, or as an object, as cdk.json does', () => {
+    const given = awsDatabase();
+    expect(onAws(JSON.stringify(given))).toEqual(onAws(given));
+    expect(onAws(given)).toMatchObject({
+      host: 'db.example.com',
+      port: 5432,
+      auth: { kind: 'iam', resourceId: 'cluster-EXAMPLE' },
+    });
+  });
+
+  it('takes no password on AWS, and does not repeat it', () => {
+    const attempt = () => onAws({ ...awsDatabase(), password: 'hunter2' });
+    expect(attempt).toThrow(/holds a password/);
+    expect(attempt).not.toThrow(/hunter2/);
+  });
+
+  it.each(['host', 'name', 'resourceId', 'certificateAuthorities'])('names the missing field %s', (field) => {
+    const { [field]: _, ...rest } = awsDatabase();
+    expect(() => onAws(rest)).toThrow(`has no "${field}"`);
+  });
+
+  it.each([0, 65_536, 1.5, '5432'])('refuses the port %s', (port) => {
+    expect(() => onAws({ ...awsDatabase(), port })).toThrow(/"port" that is no number between 1 and 65535/);
+  });
+
+  it('names a file of certificate authorities that is not there', () => {
+    expect(() => onAws({ ...awsDatabase(), certificateAuthorities: 'nowhere.pem' })).toThrow(/does not exist/);
+  });
+
+  it('comes from a variable locally, so that its password is no context value', () => {
+    expect(() => locally(undefined)).toThrow(/SEALED_OUTBOX_DATABASE is not set.*npm start/);
+    expect(() => locally('{')).toThrow(/SEALED_OUTBOX_DATABASE is no JSON object/);
+    expect(() => locally('[]')).toThrow(/SEALED_OUTBOX_DATABASE is no JSON object/);
+    expect(locally('{"host":"127.0.0.1","port":1,"name":"x","password":"y"}').auth).toEqual({
+      kind: 'password',
+      password: 'y',
+    });
+  });
+});
+
+describe('the local template', () => {
+  it('leaves out what the emulator does not know and tells, and keeps the rest', () => {
+    const app = emptyApp();
+    const stack = new Stack(app, 'Any');
+    const bus = new CfnEventBus(stack, 'Bus', { name: 'bus' });
+    new CfnArchive(stack, 'Archive', { sourceArn: bus.attrArn });
+    const told: string[] = [];
+    Aspects.of(app).add(dropUnknownToEmulator((line) => told.push(line)));
+    const template = app.synth().getStackByName('Any').template as { Resources: object };
+    expect(Object.keys(template.Resources)).toEqual(['Bus']);
+    expect(told).toEqual(['left out locally: AWS::Events::Archive Any/Archive']);
+  });
+
+  it('misses nothing but the saved query', () => {
+    const app = emptyApp();
+    const told: string[] = [];
+    Aspects.of(app).add(dropUnknownToEmulator((line) => told.push(line)));
+    const { resources } = synthesise('local', app);
+    expect(told).toEqual(['left out locally: AWS::Logs::QueryDefinition Service/Errors/Resource']);
+    expect(resources('AWS::Logs::QueryDefinition')).toEqual([]);
+    expect(synthesise('prod').resources('AWS::Logs::QueryDefinition')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,84 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { App } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import { databaseSetting } from '../../infra/database-setting.ts';
+import { sealedOutbox } from '../../infra/sealed-outbox.ts';
+import { type StageName, stages } from '../../infra/stages.ts';
+
+export const ROOT = join(import.meta.dirname, '../..');
+
+/** CloudFormation's own shapes, which a test asserts on. */
+// oxlint-disable-next-line typescript/no-explicit-any -- as deep and as free as JSON
+type Properties = Readonly<Record<string, any>>;
+
+export interface Resource {
+  readonly Properties: Properties;
+  readonly DeletionPolicy?: string;
+  readonly DependsOn?: readonly string[];
+}
+
+export interface Synthesised {
+  readonly data: Template;
+  readonly service: Template;
+  /** Resources of both stacks by logical id. */
+  readonly resources: (type: string) => [id: string, resource: Resource][];
+  /** The function whose log lines carry this name. */
+  readonly functionNamed: (name: string) => [id: string, resource: Resource];
+}
+
+const context = (JSON.parse(readFileSync(join(ROOT, 'cdk.json'), 'utf8')) as { context: object }).context;
+
+/** An app with the project's feature flags that bundles nothing: templates do not depend on it, and it takes seconds. */
+export function emptyApp(): App {
+  return new App({
+    context: { ...context, 'aws:cdk:bundling-stacks': [] },
+    builtinCloudFormationValidation: false,
+    analyticsReporting: false,
+  });
+}
+
+/** The variables of a function; none for CDK's own. */
+export function variablesOf({ Properties }: Resource): Properties {
+  return Properties['Environment']?.Variables ?? {};
+}
+
+/** A database as somebody would give it for stages on AWS. */
+export function awsDatabase(): Record<string, unknown> {
+  const certificateAuthorities = join(mkdtempSync(join(tmpdir(), 'sealed-outbox-infra-')), 'rds.pem');
+  writeFileSync(certificateAuthorities, 'certificates');
+  return {
+    host: 'db.example.com',
+    port: 5432,
+    name: 'outbox',
+    resourceId: 'cluster-EXAMPLE',
+    certificateAuthorities,
+  };
+}
+
+export const LOCAL_PASSWORD = 'password-of-the-local-database';
+
+const LOCAL_DATABASE = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'outbox', password: LOCAL_PASSWORD });
+
+/** Both templates of a stage, as `cdk synth` makes them, without bundles. */
+export function synthesise(stage: StageName, app = emptyApp()): Synthesised {
+  const database = databaseSetting(stage, { context: awsDatabase(), variable: LOCAL_DATABASE });
+  const stacks = sealedOutbox(app, stages[stage], database);
+  const data = Template.fromStack(stacks.data);
+  const service = Template.fromStack(stacks.service);
+  const resources: Synthesised['resources'] = (type) =>
+    [data, service].flatMap((template) => Object.entries(template.findResources(type) as Record<string, Resource>));
+  return {
+    data,
+    service,
+    resources,
+    functionNamed: (name) => {
+      const found = resources('AWS::Lambda::Function').find(
+        ([, fn]) => variablesOf(fn)['POWERTOOLS_SERVICE_NAME'] === name,
+      );
+      if (found === undefined) throw new Error(`no function ${name}`);
+      return found;
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { install } from '../../../functions/migrate/install.ts';
+import { definition } from '../../../functions/sample/catalogue/definition.ts';
+import { testDatabase } from '../../support/database.ts';
+import { LOGINS } from '../../support/logins.ts';
+import { recordingLog } from '../../support/recorders.ts';
+
+const database = await testDatabase();
+
+async function installed(catalogue = definition) {
+  const log = recordingLog();
+  const client = await database.client('sealed_migrator');
+  const config = database.config('sealed_migrator');
+  if (config.auth !== 'password') throw new Error('test databases use passwords');
+  const options = { directory: 'migrations', logins: LOGINS, loginAuth: config, catalogue, log };
+  return { client, log, report: await install(client, options) };
+}
+
+describe('the migrate function', () => {
+  it('reports what it did, and does nothing twice', async () => {
+    const first = await installed();
+    expect(first.report).toMatchObject({
+      applied: [],
+      newer: [],
+      logins: LOGINS.map(({ user }) => user),
+      eventTypes: Object.keys(definition.events).length,
+      destinations: ['ledger'],
+    });
+    expect(first.report.present).toBeGreaterThan(4);
+    expect((await installed()).report).toEqual(first.report);
+    expect(first.log.lines).toContainEqual(
+      expect.objectContaining({ level: 'info', message: 'the database is up to date', fields: first.report }),
+    );
+  });
+
+  it('installs the routes of the catalogue, so that an event has somewhere to go', async () => {
+    const { client } = await installed();
+    const { rows } = await client.query(
+      'select r.type, d.name from outbox.route r join outbox.destination d on d.number = r.destination order by 1',
+    );
+    expect(rows).toEqual(
+      Object.keys(definition.events)
+        .toSorted()
+        .map((type) => ({ type, name: 'ledger' })),
+    );
+  });
+
+  it('runs at a roll-back on a database that is newer, and says so', async () => {
+    const { client } = await installed();
+    await client.query(
+      `insert into sealed_outbox.migration (area, number, name, checksum) values ('outbox', 9999, 'from_tomorrow', 'x')`,
+    );
+    try {
+      const { report, log } = await installed();
+      expect(report.newer).toEqual(['outbox/9999_from_tomorrow']);
+      expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', fields: { newer: report.newer } }));
+    } finally {
+      await client.query('delete from sealed_outbox.migration where number = 9999');
+    }
+  });
+});

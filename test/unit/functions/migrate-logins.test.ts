@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { loginsFrom } from '../../../functions/migrate/logins.ts';
+
+describe('DATABASE_LOGINS', () => {
+  it('is a list of users and their roles', () => {
+    expect(loginsFrom('[{"user":"sealed_relay","roles":["outbox_relay"]},{"user":"a","roles":[]}]')).toEqual([
+      { user: 'sealed_relay', roles: ['outbox_relay'] },
+      { user: 'a', roles: [] },
+    ]);
+    expect(loginsFrom('[]')).toEqual([]);
+  });
+
+  it.each([
+    undefined,
+    '',
+    '{',
+    '{}',
+    'null',
+    '[null]',
+    '[{"user":"a"}]',
+    '[{"user":1,"roles":[]}]',
+    '[{"user":"a","roles":[1]}]',
+  ])('is refused as %s before anything is done', (variable) => {
+    expect(() => loginsFrom(variable)).toThrow(expect.objectContaining({ code: 'LOGINS_SETTING' }));
+  });
+});
