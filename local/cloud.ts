@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, statfs } from 'node:fs/promises';
+import { chmod, mkdtemp, mkdir, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -74,6 +74,7 @@ async function start({
   await requireSpace(supervisor.directory);
   await requireSpace(tmpdir());
   const port = wanted === undefined ? await freePort() : await requirePort(wanted);
+  const temporary = await temporaryDirectory(supervisor);
   const endpoint = `http://127.0.0.1:${port}`;
 
   // Two lines side by side: what needs the network the first time and the emulator, and what needs the processor.
@@ -81,11 +82,11 @@ async function start({
     const python = await report.step('Python environment of the local AWS', (progress) =>
       virtualEnvironment(join(ROOT, '.local'), supervisor, progress),
     );
-    await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port));
+    await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port, temporary));
     await report.step('cdk bootstrap', (progress) => bootstrap(supervisor, port, progress));
   };
   const application = async (): Promise<{ server: LocalPostgres; database: DatabaseAddress; assembly: string }> => {
-    const server = await report.step('PostgreSQL', () => startDatabase(supervisor));
+    const server = await report.step('PostgreSQL', () => startDatabase(supervisor, temporary));
     const database = { host: '127.0.0.1', port: server.port, name: DATABASE, password: server.password };
     await report.step('Generated code', () => generate(supervisor));
     const assembly = await report.step('cdk synth', (progress) => synthesise(supervisor, database, progress));
@@ -110,10 +111,9 @@ async function start({
   return { outputs, apiUrl, endpoint, database, postgres: server, client };
 }
 
-async function startDatabase(supervisor: Supervisor): Promise<LocalPostgres> {
-  // Not below the repository: where we are root, PostgreSQL runs as another user, who may not pass a home directory.
-  const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-local-'));
-  supervisor.ownDirectory(directory);
+async function startDatabase(supervisor: Supervisor, temporary: string): Promise<LocalPostgres> {
+  const directory = join(temporary, 'postgres');
+  await mkdir(directory);
   if (supervisor.stopping) throw new Interrupted();
   const starting = startPostgres({ directory, settings: { track_commit_timestamp: 'on' } });
   // Registered before it runs, so that a stop in the middle of the start waits for it and then ends it.
@@ -141,6 +141,17 @@ async function setGoing(
     await pulse.stop();
     lambda.destroy();
   });
+}
+
+/**
+ * Not below the repository: where we are root, PostgreSQL runs as another user, who may not pass a home directory; and
+ * the emulator's scripts would be taken for ES modules, as the repository's package.json says.
+ */
+async function temporaryDirectory(supervisor: Supervisor): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-local-'));
+  supervisor.ownDirectory(directory);
+  await chmod(directory, 0o755);
+  return directory;
 }
 
 async function requireSpace(directory: string): Promise<void> {
