@@ -21,7 +21,6 @@ export interface LocalCloud {
   readonly apiUrl: string;
   readonly endpoint: string;
   readonly database: DatabaseAddress;
-  readonly postgres: LocalPostgres;
   /** For an AWS SDK client of the local cloud. */
   readonly client: ClientSettings;
 }
@@ -85,14 +84,14 @@ async function start({
     await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port, temporary));
     await report.step('cdk bootstrap', (progress) => bootstrap(supervisor, port, progress));
   };
-  const application = async (): Promise<{ server: LocalPostgres; database: DatabaseAddress; assembly: string }> => {
+  const application = async (): Promise<{ database: DatabaseAddress; assembly: string }> => {
     const server = await report.step('PostgreSQL', () => startDatabase(supervisor, temporary));
     const database = { host: '127.0.0.1', port: server.port, name: DATABASE, password: server.password };
     await report.step('Generated code', () => generate(supervisor));
     const assembly = await report.step('cdk synth', (progress) => synthesise(supervisor, database, progress));
-    return { server, database, assembly };
+    return { database, assembly };
   };
-  const [{ server, database, assembly }] = await Promise.all([application(), emulator()]);
+  const [{ database, assembly }] = await Promise.all([application(), emulator()]);
   const outputs = await report.step('cdk deploy, with the migrations', (progress) =>
     deploy(supervisor, assembly, port, progress),
   );
@@ -107,8 +106,8 @@ async function start({
   });
   supervisor.beforeStop(() => watch.stop());
   const apiUrl = `${endpoint}/_aws/execute-api/${outputs['ApiId']}/$default`;
-  supervisor.publish({ API: apiUrl, AWS: endpoint, PostgreSQL: `127.0.0.1:${server.port}` });
-  return { outputs, apiUrl, endpoint, database, postgres: server, client };
+  supervisor.publish({ API: apiUrl, AWS: endpoint, PostgreSQL: `127.0.0.1:${database.port}` });
+  return { outputs, apiUrl, endpoint, database, client };
 }
 
 async function startDatabase(supervisor: Supervisor, temporary: string): Promise<LocalPostgres> {
