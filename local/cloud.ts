@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, statfs } from 'node:fs/promises';
+import { chmod, mkdtemp, mkdir, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -21,7 +21,6 @@ export interface LocalCloud {
   readonly apiUrl: string;
   readonly endpoint: string;
   readonly database: DatabaseAddress;
-  readonly postgres: LocalPostgres;
   /** For an AWS SDK client of the local cloud. */
   readonly client: ClientSettings;
 }
@@ -74,6 +73,7 @@ async function start({
   await requireSpace(supervisor.directory);
   await requireSpace(tmpdir());
   const port = wanted === undefined ? await freePort() : await requirePort(wanted);
+  const temporary = await temporaryDirectory(supervisor);
   const endpoint = `http://127.0.0.1:${port}`;
 
   // Two lines side by side: what needs the network the first time and the emulator, and what needs the processor.
@@ -81,17 +81,17 @@ async function start({
     const python = await report.step('Python environment of the local AWS', (progress) =>
       virtualEnvironment(join(ROOT, '.local'), supervisor, progress),
     );
-    await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port));
+    await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port, temporary));
     await report.step('cdk bootstrap', (progress) => bootstrap(supervisor, port, progress));
   };
-  const application = async (): Promise<{ server: LocalPostgres; database: DatabaseAddress; assembly: string }> => {
-    const server = await report.step('PostgreSQL', () => startDatabase(supervisor));
+  const application = async (): Promise<{ database: DatabaseAddress; assembly: string }> => {
+    const server = await report.step('PostgreSQL', () => startDatabase(supervisor, temporary));
     const database = { host: '127.0.0.1', port: server.port, name: DATABASE, password: server.password };
     await report.step('Generated code', () => generate(supervisor));
     const assembly = await report.step('cdk synth', (progress) => synthesise(supervisor, database, progress));
-    return { server, database, assembly };
+    return { database, assembly };
   };
-  const [{ server, database, assembly }] = await Promise.all([application(), emulator()]);
+  const [{ database, assembly }] = await Promise.all([application(), emulator()]);
   const outputs = await report.step('cdk deploy, with the migrations', (progress) =>
     deploy(supervisor, assembly, port, progress),
   );
@@ -106,14 +106,13 @@ async function start({
   });
   supervisor.beforeStop(() => watch.stop());
   const apiUrl = `${endpoint}/_aws/execute-api/${outputs['ApiId']}/$default`;
-  supervisor.publish({ API: apiUrl, AWS: endpoint, PostgreSQL: `127.0.0.1:${server.port}` });
-  return { outputs, apiUrl, endpoint, database, postgres: server, client };
+  supervisor.publish({ API: apiUrl, AWS: endpoint, PostgreSQL: `127.0.0.1:${database.port}` });
+  return { outputs, apiUrl, endpoint, database, client };
 }
 
-async function startDatabase(supervisor: Supervisor): Promise<LocalPostgres> {
-  // Not below the repository: where we are root, PostgreSQL runs as another user, who may not pass a home directory.
-  const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-local-'));
-  supervisor.ownDirectory(directory);
+async function startDatabase(supervisor: Supervisor, temporary: string): Promise<LocalPostgres> {
+  const directory = join(temporary, 'postgres');
+  await mkdir(directory);
   if (supervisor.stopping) throw new Interrupted();
   const starting = startPostgres({ directory, settings: { track_commit_timestamp: 'on' } });
   // Registered before it runs, so that a stop in the middle of the start waits for it and then ends it.
@@ -141,6 +140,17 @@ async function setGoing(
     await pulse.stop();
     lambda.destroy();
   });
+}
+
+/**
+ * Not below the repository: where we are root, PostgreSQL runs as another user, who may not pass a home directory; and
+ * the emulator's scripts would be taken for ES modules, as the repository's package.json says.
+ */
+async function temporaryDirectory(supervisor: Supervisor): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-local-'));
+  supervisor.ownDirectory(directory);
+  await chmod(directory, 0o755);
+  return directory;
 }
 
 async function requireSpace(directory: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ACCOUNT, cleanEnvironment, localAws, REGION, ROOT } from './environment.ts';
 import { explain, Interrupted, LocalCloudProblem } from './problem.ts';
 import type { Command, Supervisor } from './processes/supervisor.ts';
@@ -13,6 +14,10 @@ export interface DatabaseAddress {
   readonly name: string;
   readonly password: string;
 }
+
+/** A custom resource whose function died would let a deployment wait for an hour. */
+const LONGEST_MS = 300_000;
+const LATE = Symbol('late');
 
 /** What the stacks say about themselves: the outputs of both, by name. */
 export type Outputs = Readonly<Record<string, string>>;
@@ -100,13 +105,16 @@ async function run(supervisor: Supervisor, command: Command, progress: Progress 
     if (line !== last) progress((last = line));
   }, 1_000);
   try {
-    const code = await child.ended;
+    const code = await Promise.race([child.ended, delay(LONGEST_MS, LATE, { ref: false })]);
     if (code === 0) return await child.stop();
     if (supervisor.stopping) throw new Interrupted();
-    const said = child.tail();
+    const said = code === LATE ? `${child.tail()}\n(gave up after ${LONGEST_MS / 1000} s)` : child.tail();
     const explained = explain(new Error(said));
     if (explained instanceof LocalCloudProblem) throw explained;
-    throw new LocalCloudProblem('LOCAL_DEPLOY', `\`${command.name}\` failed. The end of its output:\n${said}`);
+    throw new LocalCloudProblem(
+      'LOCAL_DEPLOY',
+      `\`${command.name}\` failed (all of it is in ${supervisor.directory}/logs). The end of its output:\n${said}`,
+    );
   } finally {
     clearInterval(timer);
   }

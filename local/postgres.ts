@@ -133,7 +133,7 @@ export async function createDatabase(server: LocalPostgres, name: string): Promi
 
 /** For what only the owner of the machine does: making and cloning databases. Never to migrate or to run anything. */
 export async function asSuperuser<T>(
-  server: LocalPostgres,
+  server: Pick<LocalPostgres, 'port' | 'password'>,
   database: string,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {

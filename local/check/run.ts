@@ -37,7 +37,7 @@ interface Checked {
 }
 
 export async function checkTraffic(cloud: LocalCloud, plan: TrafficPlan, idleInvoices: number): Promise<Checked> {
-  return asSuperuser(cloud.postgres, cloud.database.name, async (db) => {
+  return asSuperuser(cloud.database, cloud.database.name, async (db) => {
     const traffic = await sendTraffic(cloud.apiUrl, plan);
     await arrival(db);
     const single: string[] = [];

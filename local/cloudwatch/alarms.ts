@@ -19,6 +19,8 @@ export interface AlarmsOptions {
   readonly store: SampleStore;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Since when samples are kept. Milliseconds since 1970. */
+  readonly since: number;
   /** Periods are this many times shorter than the alarm says. For tests, which then need samples as much more often. */
   readonly speed?: number;
 }
@@ -29,15 +31,20 @@ export interface AlarmsOptions {
  */
 const SETTLE_MS = 2_000;
 
-/** Judges every deployed alarm once. A change is set in the local AWS, which then sends the alarm's SNS message. */
-export async function judgeAlarms({ metrics, store, now, speed = 1 }: AlarmsOptions): Promise<AlarmChange[]> {
+/**
+ * Judges every deployed alarm once, as soon as the periods it looks at lie in our time: before that, all its data would be
+ * missing only because nobody was here to see it.
+ *
+ * A change is set in the local AWS, which then sends the alarm's SNS message.
+ */
+export async function judgeAlarms({ metrics, store, now, since, speed = 1 }: AlarmsOptions): Promise<AlarmChange[]> {
   const changes: AlarmChange[] = [];
   for await (const { MetricAlarms = [] } of paginateDescribeAlarms(
     { client: metrics },
     { AlarmTypes: ['MetricAlarm'] },
   )) {
     for (const alarm of MetricAlarms) {
-      const change = judge(alarm, store, now() - SETTLE_MS / speed, speed);
+      const change = judge(alarm, store, now() - SETTLE_MS / speed, since, speed);
       if (change === undefined) continue;
       const { name: AlarmName, to: StateValue, reason: StateReason } = change;
       await metrics.send(new SetAlarmStateCommand({ AlarmName, StateValue, StateReason }));
@@ -47,9 +54,16 @@ export async function judgeAlarms({ metrics, store, now, speed = 1 }: AlarmsOpti
   return changes;
 }
 
-function judge(alarm: MetricAlarm, store: SampleStore, at: number, speed: number): AlarmChange | undefined {
+function judge(
+  alarm: MetricAlarm,
+  store: SampleStore,
+  at: number,
+  since: number,
+  speed: number,
+): AlarmChange | undefined {
   const rule = ruleOf(alarm, speed);
   if (rule === undefined || alarm.Namespace === undefined || alarm.MetricName === undefined) return undefined;
+  if (at - since < rule.evaluationPeriods * rule.periodSeconds * 1000) return undefined;
   const dimensions = Object.fromEntries((alarm.Dimensions ?? []).map(({ Name = '', Value = '' }) => [Name, Value]));
   const samples = store.of({ namespace: alarm.Namespace, name: alarm.MetricName, dimensions });
   const from = alarm.StateValue ?? 'INSUFFICIENT_DATA';

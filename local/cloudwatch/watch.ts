@@ -23,6 +23,7 @@ const EVERY_MS = 2_000;
 /** Plays the part of CloudWatch that the emulator lacks, until stopped: metrics from logs and queues, then the alarms. */
 export function watchMetrics({ client, speed = 1, onChange, onError }: WatchOptions): Watch {
   const now = Date.now;
+  const since = now();
   const metrics = new CloudWatchClient(client);
   const clients = {
     metrics,
@@ -36,7 +37,7 @@ export function watchMetrics({ client, speed = 1, onChange, onError }: WatchOpti
     while (!stopping.signal.aborted) {
       try {
         store.add(await forwarder.forward());
-        for (const change of await judgeAlarms({ metrics, store, now, speed })) onChange(change);
+        for (const change of await judgeAlarms({ metrics, store, now, since, speed })) onChange(change);
       } catch (error) {
         if (!stopping.signal.aborted) onError(error as Error);
       }

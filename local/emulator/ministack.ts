@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { cleanEnvironment, localAws, REGION } from '../environment.ts';
@@ -13,12 +12,15 @@ const HEALTHY_WITHIN_MS = 60_000;
 /**
  * Starts the emulator and waits until it answers.
  *
+ * @param temporary a directory for its files, outside the repository, removed by the caller
  * @throws LocalCloudProblem `LOCAL_EMULATOR` with the end of its log
  */
-export async function startMiniStack(supervisor: Supervisor, python: string, port: number): Promise<Child> {
-  const temporary = join(supervisor.directory, 'tmp');
-  await mkdir(temporary, { recursive: true });
-  supervisor.ownDirectory(temporary);
+export async function startMiniStack(
+  supervisor: Supervisor,
+  python: string,
+  port: number,
+  temporary: string,
+): Promise<Child> {
   const child = supervisor.start({
     name: 'ministack',
     file: python,
@@ -33,7 +35,7 @@ export async function startMiniStack(supervisor: Supervisor, python: string, por
       IOT_MTLS_ENABLED: '0',
       SFTP_ENABLED: '0',
       DOCKER_HOST: `unix://${join(temporary, 'no-docker')}`, // it would tidy up containers of other installations
-      TMPDIR: temporary, // the functions' code, unpacked; removed at the end
+      TMPDIR: temporary, // the functions' code, unpacked
     },
   });
   let ended: number | NodeJS.Signals | undefined;

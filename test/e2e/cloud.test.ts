@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { CloudWatchClient, DescribeAlarmsCommand } from '@aws-sdk/client-cloudwatch';
+import { CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
+import {
+  DeleteFunctionConcurrencyCommand,
+  GetFunctionConfigurationCommand,
+  InvokeCommand,
+  LambdaClient,
+  PutFunctionConcurrencyCommand,
+} from '@aws-sdk/client-lambda';
+import { SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
+import {
+  CreateQueueCommand,
+  DeleteMessageCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SetQueueAttributesCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
+import { afterAll, describe, expect, inject, it } from 'vitest';
+import { readFacts } from '../../local/check/facts.ts';
+import { arrival, checkTraffic } from '../../local/check/run.ts';
+import { invoiceBody, postJson, sendInvoice } from '../../local/check/traffic.ts';
+import { asSuperuser } from '../../local/postgres.ts';
+import { killFunction } from './function-process.ts';
+import { until } from './until.ts';
+
+const cloud = inject('cloud');
+const { outputs, apiUrl, client } = cloud;
+const queues = new SQSClient({ ...client, useQueueUrlAsEndpoint: false });
+const lambda = new LambdaClient(client);
+const metrics = new CloudWatchClient(client);
+const logs = new CloudWatchLogsClient(client);
+const topics = new SNSClient(client);
+afterAll(() => {
+  for (const one of [queues, lambda, metrics, logs, topics]) one.destroy();
+});
+
+const output = (name: string): string => outputs[name] ?? `the stacks have no output ${name}`;
+const facts = async () => asSuperuser(cloud.database, cloud.database.name, readFacts);
+const arrived = async () => asSuperuser(cloud.database, cloud.database.name, async (db) => arrival(db));
+
+describe('the deployed way of an event', () => {
+  it('carries an invoice from the API to its effect in the ledger, within 1.5 s at the median while idle', async () => {
+    const { summary, idleMs } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 5);
+    expect(summary.wrong).toEqual([]);
+    expect(idleMs).toHaveLength(5);
+    expect(idleMs[2]).toBeLessThan(1_500);
+  });
+
+  it('applies every event once and in order, whatever is sent at the same time or twice', async () => {
+    const { summary, repeats } = await checkTraffic(cloud, { invoices: 12, lanes: 3 }, 0);
+    expect(summary.wrong).toEqual([]);
+    expect(summary).toMatchObject({ orderBreaks: 0, duplicates: 0 });
+    expect(summary.effects).toBe(summary.committed);
+    expect(repeats).toBeGreaterThan(5);
+  });
+
+  it('writes one event for an idempotency key, however often it comes, even at the same moment', async () => {
+    const key = randomUUID();
+    const body = invoiceBody(2);
+    const answers = await Promise.all([1, 2, 3].map(async () => postJson(`${apiUrl}/invoices`, key, body)));
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+    await arrived();
+    const { events, entries } = await facts();
+    const id = answers[0]?.body['id'];
+    expect(events.filter(({ invoiceId }) => invoiceId === id)).toHaveLength(1);
+    expect(entries.filter(({ invoiceId }) => invoiceId === id)).toHaveLength(1);
+  });
+});
+
+describe('a message that is no envelope', () => {
+  it('ends in the dead-letter queue with a log line that says why, while the others go on', async () => {
+    const QueueUrl = output('LedgerQueueUrl');
+    const before = await queues.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }));
+    const { deadLetterTargetArn } = JSON.parse(before.Attributes?.['RedrivePolicy'] ?? '{}') as Record<string, string>;
+    // Three receives 30 s apart become two receives one second apart.
+    await setQueue(QueueUrl, '1', JSON.stringify({ deadLetterTargetArn, maxReceiveCount: 2 }));
+    try {
+      const text = `no envelope ${randomUUID()}`;
+      await queues.send(
+        new SendMessageCommand({
+          QueueUrl,
+          MessageBody: text,
+          MessageGroupId: 'stranger',
+          MessageDeduplicationId: randomUUID(),
+        }),
+      );
+      const id = await sendInvoice(apiUrl);
+      expect(await arrived()).toBe(true);
+      expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
+
+      const dead = await receiveFrom(output('LedgerDeadLetterQueueUrl'), (body) => body === text, 30_000);
+      expect(dead).toBe(text);
+      const line = await until('a log line about the message', async () => logLine('malformed'), 10_000);
+      expect(line).not.toContain(text);
+    } finally {
+      const attributes = before.Attributes ?? {};
+      await setQueue(QueueUrl, attributes['VisibilityTimeout'] ?? '30', attributes['RedrivePolicy'] ?? '');
+    }
+  });
+
+  const setQueue = async (QueueUrl: string, VisibilityTimeout: string, RedrivePolicy: string): Promise<void> => {
+    await queues.send(new SetQueueAttributesCommand({ QueueUrl, Attributes: { VisibilityTimeout, RedrivePolicy } }));
+  };
+
+  const logLine = async (contains: string): Promise<string | undefined> => {
+    const name = { FunctionName: output('LedgerFunctionName') };
+    const { LoggingConfig } = await lambda.send(new GetFunctionConfigurationCommand(name));
+    const logGroupName = LoggingConfig?.LogGroup;
+    const { events } = await logs.send(new FilterLogEventsCommand({ logGroupName, filterPattern: contains }));
+    return events?.[0]?.message;
+  };
+});
+
+describe('a relay that stands still', () => {
+  it('raises the lag alarm with its SNS message, and ends it when the relay is back', async () => {
+    const name = 'sealed-outbox-local-service-oldest-pending-age-ledger';
+    const inbox = await subscribe();
+    const stateOf = async () => {
+      const { MetricAlarms } = await metrics.send(new DescribeAlarmsCommand({ AlarmNames: [name] }));
+      return MetricAlarms?.[0]?.StateValue;
+    };
+    const becomes = async (state: string) =>
+      until(`${name} is ${state}`, async () => ((await stateOf()) === state ? true : undefined), 90_000);
+    const message = async (state: string) =>
+      receiveFrom(inbox, (body) => body.includes(name) && body.includes(`\\"NewStateValue\\": \\"${state}\\"`), 20_000);
+
+    await becomes('OK');
+    const FunctionName = output('RelayFunctionName');
+    // What an operator does to stop a function: no invocation may run any more, and the one that runs dies.
+    await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
+    killFunction(FunctionName);
+    let id: string;
+    try {
+      id = await sendInvoice(apiUrl);
+      await becomes('ALARM');
+      expect(await message('ALARM')).toContain(name);
+      expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).not.toContain(id);
+    } finally {
+      await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
+    }
+    await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));
+    expect(await arrived()).toBe(true);
+    await becomes('OK');
+    expect(await message('OK')).toContain(name);
+    const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
+    expect(summary.wrong).toEqual([]);
+  });
+
+  /** A queue that gets what the alarms' topic sends. */
+  const subscribe = async (): Promise<string> => {
+    const { QueueUrl = '' } = await queues.send(new CreateQueueCommand({ QueueName: `alarms-${randomUUID()}` }));
+    const { Attributes } = await queues.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }));
+    const Endpoint = Attributes?.['QueueArn'];
+    await topics.send(new SubscribeCommand({ TopicArn: output('AlarmTopicArn'), Protocol: 'sqs', Endpoint }));
+    return QueueUrl;
+  };
+});
+
+/** The body of the first message that fits; it and those before it are deleted. */
+async function receiveFrom(QueueUrl: string, fits: (body: string) => boolean, withinMs: number): Promise<string> {
+  return until(
+    `a message in ${QueueUrl}`,
+    async () => {
+      const { Messages = [] } = await queues.send(new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 1 }));
+      for (const { ReceiptHandle, Body = '' } of Messages) {
+        await queues.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
+        if (fits(Body)) return Body;
+      }
+      return undefined;
+    },
+    withinMs,
+  );
+}
