@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonFault } from '../../../shared/outbox/json-fault.ts';
+import { anyText } from '../../support/any-text.ts';
 
 class Money {
   readonly amount = 1;
@@ -56,6 +57,8 @@ describe('jsonFault', () => {
 
   it('lets through exactly what comes back from JSON as it was', () => {
     const values = fc.anything({
+      values: [anyText, fc.double(), fc.integer(), fc.boolean(), fc.constant(null), fc.constant(undefined)],
+      key: anyText,
       withBigInt: true,
       withDate: true,
       withMap: true,
@@ -63,18 +66,15 @@ describe('jsonFault', () => {
       withSparseArray: true,
       withTypedArray: true,
       withBoxedValues: true,
-      stringUnit: 'binary',
-      maxDepth: 2,
-      maxKeys: 4,
     });
     fc.assert(
-      fc.property(fc.oneof(values, fc.jsonValue({ stringUnit: 'binary' })), (value) => {
+      fc.property(values, (value) => {
         if (jsonFault(value) === null) {
           // -0 and 0 are one number in JSON.
           expect(JSON.parse(JSON.stringify(value))).toEqual(normalised(value));
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 500 },
     );
   });
 

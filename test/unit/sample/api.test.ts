@@ -37,7 +37,10 @@ describe('unitOfWork', () => {
   function recorder() {
     const statements: string[] = [];
     const client = {
-      query: (text: string) => Promise.resolve(void statements.push(text)),
+      query: async (text: string) => {
+        statements.push(text);
+        return { command: text.toUpperCase(), rows: [], rowCount: null };
+      },
       on: () => client,
       off: () => client,
       release: () => {},
