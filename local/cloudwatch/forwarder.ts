@@ -48,8 +48,8 @@ export function createForwarder({ logs, metrics, queues }: ForwarderClients, now
         ),
       ),
     );
-    const fresh = perGroup.flat().filter(({ eventId }) => eventId !== undefined && !seen.has(eventId));
-    for (const { eventId, timestamp } of fresh) seen.set(eventId ?? '', timestamp ?? now());
+    const fresh = perGroup.flatMap(withIdentity).filter(({ identity }) => !seen.has(identity));
+    for (const { identity, timestamp } of fresh) seen.set(identity, timestamp ?? now());
     seen = new Map([...seen].filter(([, at]) => at >= since));
     return fresh.flatMap(({ message, timestamp }) => samplesOfLine(message ?? '', timestamp ?? now()) ?? []);
   };
@@ -66,6 +66,17 @@ export function createForwarder({ logs, metrics, queues }: ForwarderClients, now
       return samples;
     },
   };
+}
+
+/** The emulator's lines of functions have no id. Where two in a stream are the same to the letter, their order tells them apart. */
+function withIdentity(lines: readonly FilteredLogEvent[]): (FilteredLogEvent & { readonly identity: string })[] {
+  const equal = new Map<string, number>();
+  return lines.map((line) => {
+    const text = JSON.stringify([line.logStreamName, line.timestamp, line.message]);
+    const count = (equal.get(text) ?? 0) + 1;
+    equal.set(text, count);
+    return { ...line, identity: `${count} ${text}` };
+  });
 }
 
 /** SQS's own metrics, by the attributes that they come from. */
