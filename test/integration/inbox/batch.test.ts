@@ -98,6 +98,8 @@ describe('a batch', () => {
     const pool = database.pool('sealed_ledger', 2);
     const running = new Set<string>();
     let most = 0;
+    // Who waits for a connection in the pool's own queue is refused after the connection time-out.
+    let waiting = 0;
     const { handler } = counterConsumer({
       name: 'bounded',
       pool,
@@ -106,6 +108,7 @@ describe('a batch', () => {
           expect(running).not.toContain(event.aggregateId);
           running.add(event.aggregateId);
           most = Math.max(most, running.size);
+          waiting = Math.max(waiting, pool.waitingCount);
           await tx.query('select pg_sleep(0.02)');
           running.delete(event.aggregateId);
         },
@@ -119,6 +122,7 @@ describe('a batch', () => {
       ),
     ).toEqual([]);
     expect(most).toBe(2);
+    expect(waiting).toBe(0);
   });
 
   it('passes through a pool of one connection', async () => {
