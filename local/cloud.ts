@@ -5,7 +5,15 @@ import { join, resolve } from 'node:path';
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { watchMetrics } from './cloudwatch/watch.ts';
 import type { AlarmChange } from './cloudwatch/alarms.ts';
-import { bootstrap, type DatabaseAddress, deploy, generate, type Outputs, synthesise } from './deploy.ts';
+import {
+  bootstrap,
+  type Assembly,
+  type DatabaseAddress,
+  deploy,
+  generate,
+  type Outputs,
+  synthesise,
+} from './deploy.ts';
 import { portTaken, startMiniStack } from './emulator/ministack.ts';
 import { virtualEnvironment } from './emulator/virtual-environment.ts';
 import { REGION, ROOT } from './environment.ts';
@@ -84,11 +92,13 @@ async function start({
     await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port, temporary));
     await report.step('cdk bootstrap', (progress) => bootstrap(supervisor, port, progress));
   };
-  const application = async (): Promise<{ database: DatabaseAddress; assembly: string }> => {
+  const application = async (): Promise<{ database: DatabaseAddress; assembly: Assembly }> => {
     const server = await report.step('PostgreSQL', () => startDatabase(supervisor, temporary));
     const database = { host: '127.0.0.1', port: server.port, name: DATABASE, password: server.password };
     await report.step('Generated code', () => generate(supervisor));
     const assembly = await report.step('cdk synth', (progress) => synthesise(supervisor, database, progress));
+    for (const resource of assembly.leftOut)
+      report.line(`    left out, since the local AWS does not know it: ${resource}`);
     return { database, assembly };
   };
   const [{ database, assembly }] = await Promise.all([application(), emulator()]);

@@ -33,18 +33,35 @@ export async function generate(supervisor: Supervisor): Promise<void> {
   });
 }
 
+export interface Assembly {
+  readonly directory: string;
+  /** What the emulator does not know and the local template does without, as `infra` says it. */
+  readonly leftOut: readonly string[];
+}
+
 /** Turns `infra/app.ts` into templates and bundles, in `<directory>/cdk.out`. Needs neither database nor emulator. */
 export async function synthesise(
   supervisor: Supervisor,
   database: DatabaseAddress,
   progress: Progress,
-): Promise<string> {
-  const output = join(supervisor.directory, 'cdk.out');
-  await cdk(supervisor, 'cdk synth', 0, progress, ['synth', '--quiet', '--output', output, '-c', 'stage=local'], {
-    SEALED_OUTBOX_DATABASE: JSON.stringify(database),
-  });
-  return output;
+): Promise<Assembly> {
+  const directory = join(supervisor.directory, 'cdk.out');
+  // Node 24 runs the app as it is; what cdk.json says (npx, for whoever calls a global cdk) costs a second more.
+  const app = ['--app', `${process.execPath} infra/app.ts`];
+  const said = await cdk(
+    supervisor,
+    'cdk synth',
+    0,
+    progress,
+    ['synth', '--quiet', ...app, '--output', directory, '-c', 'stage=local'],
+    { SEALED_OUTBOX_DATABASE: JSON.stringify(database) },
+  );
+  const leftOut = said.split('\n').filter((line) => line.startsWith(LEFT_OUT));
+  return { directory, leftOut: leftOut.map((line) => line.slice(LEFT_OUT.length).trim()) };
 }
+
+/** How `infra/local-template.ts` begins its lines. */
+const LEFT_OUT = 'left out locally:';
 
 /** Prepares the emulator's account for deployments, as is done once for every AWS account. */
 export async function bootstrap(supervisor: Supervisor, port: number, progress: Progress): Promise<void> {
@@ -60,7 +77,7 @@ export async function bootstrap(supervisor: Supervisor, port: number, progress: 
  */
 export async function deploy(
   supervisor: Supervisor,
-  assembly: string,
+  assembly: Assembly,
   port: number,
   progress: Progress,
 ): Promise<Outputs> {
@@ -74,7 +91,7 @@ export async function deploy(
     '--outputs-file',
     outputsFile,
   ];
-  await cdk(supervisor, 'cdk deploy', port, progress, ['deploy', '--all', '--app', assembly, ...flags]);
+  await cdk(supervisor, 'cdk deploy', port, progress, ['deploy', '--all', '--app', assembly.directory, ...flags]);
   const byStack = JSON.parse(await readFile(outputsFile, 'utf8')) as Record<string, Record<string, string>>;
   return Object.assign({}, ...Object.values(byStack)) as Outputs;
 }
@@ -86,7 +103,7 @@ async function cdk(
   progress: Progress,
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
-): Promise<void> {
+): Promise<string> {
   const command = {
     name,
     file: process.execPath,
@@ -94,10 +111,10 @@ async function cdk(
     cwd: ROOT,
     env: { ...cleanEnvironment(process.env), ...localAws(port), ...environment },
   };
-  await run(supervisor, command, progress);
+  return run(supervisor, command, progress);
 }
 
-async function run(supervisor: Supervisor, command: Command, progress: Progress = () => {}): Promise<void> {
+async function run(supervisor: Supervisor, command: Command, progress: Progress = () => {}): Promise<string> {
   const child = supervisor.start(command);
   let last = '';
   const timer = setInterval(() => {
@@ -106,16 +123,27 @@ async function run(supervisor: Supervisor, command: Command, progress: Progress 
   }, 1_000);
   try {
     const code = await Promise.race([child.ended, delay(LONGEST_MS, LATE, { ref: false })]);
-    if (code === 0) return await child.stop();
+    if (code === 0) {
+      await child.stop();
+      return child.tail(Infinity);
+    }
     if (supervisor.stopping) throw new Interrupted();
     const said = code === LATE ? `${child.tail()}\n(gave up after ${LONGEST_MS / 1000} s)` : child.tail();
     const explained = explain(new Error(said));
     if (explained instanceof LocalCloudProblem) throw explained;
+    const emulator = await complaints(join(supervisor.directory, 'logs', 'ministack.log'));
     throw new LocalCloudProblem(
       'LOCAL_DEPLOY',
-      `\`${command.name}\` failed (all of it is in ${supervisor.directory}/logs). The end of its output:\n${said}`,
+      `\`${command.name}\` failed (all of it is in ${supervisor.directory}/logs). The end of its output:\n${said}${emulator}`,
     );
   } finally {
     clearInterval(timer);
   }
+}
+
+/** What the emulator complained about: a function that cannot start shows there and not in what cdk prints. */
+async function complaints(log: string): Promise<string> {
+  const text = await readFile(log, 'utf8').catch(() => '');
+  const lines = text.split('\n').filter((line) => / (?:ERROR|WARNING) \[/.test(line));
+  return lines.length === 0 ? '' : `\nThe local AWS says:\n${lines.slice(-8).join('\n')}`;
 }

