@@ -26,8 +26,9 @@ export function bundle(entry: string, outputDirectory: string, directories: read
     format: 'esm',
     // ES modules first: esbuild cannot drop unused parts of CommonJS.
     mainFields: ['module', 'main'],
+    alias: { '@aws-sdk/credential-provider-node': join(ROOT, 'infra/constructs/lambda-credentials.ts') },
     minify: true,
-    // Beside the bundle, without the sources' text: only read when somebody looks up a stack trace.
+    // Beside the bundle, without the sources' text: names and lines for stack traces.
     sourcemap: true,
     sourcesContent: false,
     // pg is CommonJS and calls require() for Node's own modules; an ES module has none.

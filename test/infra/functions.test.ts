@@ -11,6 +11,12 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
     for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
   });
 
+  it('show stack traces of the source, not of the bundle', () => {
+    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'api']) {
+      expect(variablesOf(named(name)[1])['NODE_OPTIONS']).toBe('--enable-source-maps');
+    }
+  });
+
   it('write to a log group of their own, which forgets', () => {
     const groups = functions.map(([, { Properties }]) => Properties['LoggingConfig']?.LogGroup?.Ref);
     expect(new Set(groups).size).toBe(functions.length);
