@@ -2,6 +2,7 @@ import type { LocalState, RecordedProcess } from './state.ts';
 import { descendants, type ProcessEntry, type ProcessTable } from './table.ts';
 
 export interface Leftover {
+  /** Of the recorded process that it is, or that it belongs to. */
   readonly name: string;
   readonly process: ProcessEntry;
 }
@@ -28,11 +29,22 @@ export function findLeftovers(state: LocalState, table: ProcessTable, self: numb
     if (holder !== undefined && holder.startedAt !== recorded.startedAt) continue;
     if (holder !== undefined) {
       add(recorded.name, holder);
-      for (const entry of descendants(table, recorded.pid)) add(`${recorded.name}, its child`, entry);
+      for (const entry of descendants(table, recorded.pid)) add(recorded.name, entry);
     }
     for (const entry of table.values()) {
-      if (entry.group === recorded.pid) add(`${recorded.name}, its group`, entry);
+      if (entry.group === recorded.pid) add(recorded.name, entry);
     }
   }
   return [...found.values()];
+}
+
+/** "postgres (812) and 6 processes of it, ministack (830)" */
+export function describeLeftovers(leftovers: readonly Leftover[]): string {
+  return [...Map.groupBy(leftovers, ({ name }) => name)]
+    .map(([name, [first, ...others]]) => {
+      const more =
+        others.length === 0 ? '' : ` and ${others.length} ${others.length === 1 ? 'process' : 'processes'} of it`;
+      return `${name} (${first?.process.pid})${more}`;
+    })
+    .join(', ');
 }

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { Interrupted, LocalCloudProblem } from '../problem.ts';
 import type { Report } from '../report.ts';
 import { endProcesses, signal } from './end.ts';
-import { findLeftovers, isAlive } from './leftovers.ts';
+import { describeLeftovers, findLeftovers, isAlive } from './leftovers.ts';
 import { claimState, type LocalState, readState, removeState, writeState } from './state.ts';
 import { descendants, type ProcessEntry, processTable } from './table.ts';
 
@@ -157,8 +157,7 @@ async function clearAway(directory: string, report: Report): Promise<void> {
   }
   const leftovers = findLeftovers(state, table, process.pid);
   if (leftovers.length > 0) {
-    const names = leftovers.map(({ name, process: { pid } }) => `${name} (${pid})`).join(', ');
-    report.line(`An earlier start ended without cleaning up. Ending what it left: ${names}.`);
+    report.line(`An earlier start ended without cleaning up. Ending what it left: ${describeLeftovers(leftovers)}.`);
     await endProcesses(
       leftovers.map((leftover) => leftover.process),
       GRACE_MS,

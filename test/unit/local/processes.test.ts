@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findLeftovers, isAlive } from '../../../local/processes/leftovers.ts';
+import { describeLeftovers, findLeftovers, isAlive } from '../../../local/processes/leftovers.ts';
 import { claimState, type LocalState, readState, removeState, writeState } from '../../../local/processes/state.ts';
 import { descendants, parseStat, type ProcessEntry, processTable } from '../../../local/processes/table.ts';
 
@@ -42,6 +42,14 @@ describe('findLeftovers', () => {
 
   it('has nothing to do where nothing runs', () => {
     expect(found(state(['ministack', 10, 'a'], ['postgres', 11, 'b']), table(), SELF)).toEqual([]);
+  });
+});
+
+describe('describeLeftovers', () => {
+  it('names what was started and counts what belongs to it', () => {
+    const running = table([10, 1, 10, 'a'], [11, 10, 10, 'b'], [12, 10, 10, 'c'], [20, 1, 20, 'd']);
+    const leftovers = findLeftovers(state(['postgres', 10, 'a'], ['ministack', 20, 'd']), running, SELF);
+    expect(describeLeftovers(leftovers)).toBe('postgres (10) and 2 processes of it, ministack (20)');
   });
 });
 
