@@ -10,7 +10,7 @@ export interface Sample {
 }
 
 /** A metric is its namespace, its name and exactly its dimensions: with one dimension more it is another metric. */
-export function metricKey(metric: Pick<Sample, 'namespace' | 'name' | 'dimensions'>): string {
+function metricKey(metric: Pick<Sample, 'namespace' | 'name' | 'dimensions'>): string {
   const dimensions = Object.entries(metric.dimensions).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([metric.namespace, metric.name, dimensions]);
 }

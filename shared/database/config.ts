@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { Signer } from '@aws-sdk/rds-signer';
 import type { ClientConfig } from 'pg';
 import { SealedOutboxError } from '../errors/index.ts';
-import { environmentCredentials, rdsToken } from './rds-token.ts';
 
 /** Where the database is and who connects. Everything but `auth: 'password'` is checked by TLS with the host's name. */
 export type DatabaseConfig = {
@@ -99,17 +99,10 @@ export function clientConfig(config: DatabaseConfig): ClientConfig {
     connectionTimeoutMillis: 10_000,
   };
   if (config.auth === 'password') return { ...base, password: config.password, ssl: false };
+  const signer = new Signer({ hostname: host, port, username: user, region: config.region });
   return {
     ...base,
-    password: () =>
-      rdsToken({
-        host,
-        port,
-        user,
-        region: config.region,
-        credentials: environmentCredentials(process.env),
-        now: new Date(),
-      }),
+    password: async () => signer.getAuthToken(),
     ssl: { ca: config.certificateAuthorities, rejectUnauthorized: true, servername: host },
   };
 }

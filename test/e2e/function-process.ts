@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { processTable } from '../../local/processes/table.ts';
 
 /** The processes in which the emulator runs a function: it unpacks the code into a directory with the function's name. */
-export function processesOf(functionName: string): number[] {
+function processesOf(functionName: string): number[] {
   return [...processTable().keys()].filter((pid) => commandLine(pid).includes(`-${functionName}-`));
 }
 

@@ -45,6 +45,6 @@ export function delivery(options: DeliveryOptions): Delivery {
   };
 }
 
-export function eventId(aggregate: string, sequence: number): string {
+function eventId(aggregate: string, sequence: number): string {
   return `${aggregate}#${sequence}`;
 }
