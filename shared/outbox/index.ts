@@ -5,8 +5,10 @@
  *                         The SQL side is `migrations/outbox/0003_append.sql`: sequence under the aggregate's row lock, one delivery per route.
  * 2. `relay/relay.ts`     the loop: lease, fetch, pack, publish, settle.
  *    `relay/lease.ts`     partitions are leased, not rows; `relay/share.ts` says how many each relay gets.
- *    `relay/fetch.ts`     finds aggregates with work, and looks up everything of them that is not out yet: what order rests on.
- *    `relay/chains.ts`    a delivery is offered only when every lower one of its aggregate was acknowledged.
+ *    `relay/lane.ts`      one destination's work: calls, a scan for more and a settlement, all at once.
+ *    `relay/cursor.ts`    how far the scan has come; `relay/find.ts` finds aggregates with work, and looks up everything of them that is
+ *                         not out yet: what order rests on.
+ *    `relay/backlog.ts`   what is held in memory: a delivery is offered only when every lower one of its aggregate was acknowledged.
  *    `relay/pack.ts`      heads of different aggregates fill a call.
  *    `publish/`           the port to a queue, and SQS behind it.
  *    `relay/outcome.ts`   published, retry, parked, or an outage that is nobody's fault; `relay/failure-class.ts` by which code.
@@ -36,7 +38,7 @@ export { PublishError } from './publish/publish-error.ts';
 export type { Message, Publisher, PublisherLimits, PublishResult } from './publish/publisher.ts';
 export { sqsPublisher, type SqsPublisherOptions } from './publish/sqs-publisher.ts';
 export { type Clock, systemClock } from './relay/clock.ts';
-export type { WindowLimits } from './relay/fetch.ts';
+export type { WindowLimits } from './relay/lane.ts';
 export type { RetryPolicy } from './relay/outcome.ts';
 export { type RelayConnection, type RelayEnd, type RelayOptions, type RelayReport, runRelay } from './relay/relay.ts';
 export type { Transaction } from './transaction-check.ts';
