@@ -60,8 +60,8 @@ export interface LaneContext {
   readonly drain: boolean;
   /** Whether nothing new should start. */
   isOver(): boolean;
-  /** Whether a delivery of this partition may still be sent: the lease stands for longer than one call takes. */
-  mayStart(partition: number): boolean;
+  /** Whether a call may start: the lease stands for longer than it takes. */
+  mayStart(): boolean;
   /** Counts what was settled. */
   settled(entries: readonly Settled[]): void;
   /** Ends the waits of this session. */
@@ -82,8 +82,8 @@ interface Lane extends LaneContext {
   readonly backlog: Backlog;
   readonly calls: Set<Promise<void>>;
   cursor: Cursor;
-  /** Partitions that the cursor speaks of. */
-  partitions: string;
+  /** Partitions that the cursor and the backlog speak of, with the token under which each was leased. */
+  tokens: ReadonlyMap<number, string>;
   scans: number;
   scanning: Promise<void> | undefined;
   /** Monotonic milliseconds of the next scan. */
@@ -108,7 +108,7 @@ export async function runLane(context: LaneContext): Promise<void> {
     backlog: emptyBacklog(),
     calls: new Set(),
     cursor: START,
-    partitions: '',
+    tokens: new Map(),
     scans: 0,
     scanning: undefined,
     scanAt: 0,
@@ -121,6 +121,7 @@ export async function runLane(context: LaneContext): Promise<void> {
   };
   try {
     while (!lane.isOver() && !lane.signal.aborted && lane.error === undefined) {
+      followLease(lane);
       wakeDue(lane.backlog, lane.clock.monotonic());
       startScan(lane);
       startCalls(lane);
@@ -159,11 +160,28 @@ function nextThing(lane: Lane): number {
   return Math.max(0, Math.min(...times) - now);
 }
 
+/**
+ * Follows the lease. What is in memory of a partition that was lost is dropped, even when it came back meanwhile: under another token
+ * somebody else may have published, parked or skipped what stands here. The walk begins anew; what is still in memory is met again and
+ * recognised.
+ */
+function followLease(lane: Lane): void {
+  const { lease, backlog, tokens } = lane;
+  const workable = workablePartitions(lease);
+  const same =
+    workable.length === tokens.size && workable.every((number) => tokens.get(number) === lease.held.get(number));
+  if (same) return;
+  lane.tokens = new Map(workable.map((number) => [number, lease.held.get(number) ?? '']));
+  keepPartitions(backlog, new Set(workable.filter((number) => tokens.get(number) === lane.tokens.get(number))));
+  lane.cursor = START;
+  lane.scanAt = 0;
+}
+
 // ---- scanning
 
 /** Whether there is room for more, and a use for it. */
-function mayScan({ scanning, backlog, window, circuit, lease }: Lane): boolean {
-  if (scanning !== undefined || lease.held.size === lease.surplus.size) return false;
+function mayScan({ scanning, backlog, window, circuit, tokens }: Lane): boolean {
+  if (scanning !== undefined || tokens.size === 0) return false;
   if (backlog.rows + window.page > window.rows || backlog.bytes >= window.bytes) return false;
   // A destination that is away fills no memory beyond what probes need.
   return !isProbing(circuit) || backlog.ready.size === 0;
@@ -171,7 +189,7 @@ function mayScan({ scanning, backlog, window, circuit, lease }: Lane): boolean {
 
 function startScan(lane: Lane): void {
   if (!mayScan(lane) || lane.clock.monotonic() < lane.scanAt) return;
-  lane.scanning = scan(lane, workablePartitions(lane.lease))
+  lane.scanning = scan(lane)
     .catch((error: unknown) => {
       lane.error ??= error;
     })
@@ -181,33 +199,26 @@ function startScan(lane: Lane): void {
     });
 }
 
-async function scan(lane: Lane, partitions: readonly number[]): Promise<void> {
-  const { backlog, db, destination, window, clock } = lane;
-  const held = new Set(partitions);
-  const signature = partitions.join();
-  if (signature !== lane.partitions) {
-    // Other partitions: the walk begins anew. What is in memory already is met again and recognised.
-    lane.cursor = START;
-    lane.partitions = signature;
-    keepPartitions(backlog, held);
-  }
+async function scan(lane: Lane): Promise<void> {
+  const { backlog, db, destination, window, clock, tokens, cursor } = lane;
   const wake = [...backlog.wanted].slice(0, WAKE);
   for (const key of wake) backlog.wanted.delete(key);
   lane.scans += 1;
   const number = lane.scans;
   const { page, rowsOfAggregate: cut } = window;
-  const result = await find(db, { destination, partitions, cursor: lane.cursor, wake, page, cut });
-  // A partition may have gone meanwhile; its rows are somebody else's.
-  const chains = result.chains.filter((chain) => held.has(chain.rows[0]?.partition ?? -1));
+  const result = await find(db, { destination, partitions: [...tokens.keys()], cursor, wake, page, cut });
+  const chains = result.chains.filter((chain) => tokens.has(chain.rows[0]?.partition ?? -1));
 
   const loaded = new Map<string, Delivery>();
   const missing = toLoad(lane, chains, number, loaded);
   for (const [position, delivery] of await load(db, missing, lane.source)) loaded.set(position, delivery);
 
+  // The lease changed meanwhile: what was found may be somebody else's by now, and the walk has begun anew.
+  if (lane.tokens !== tokens) return;
   const now = clock.monotonic();
   for (const chain of chains) absorb(backlog, chain, number, loaded, now);
   scanned(backlog, number);
-  lane.cursor = advanceCursor(lane.cursor, result.scan, page);
+  lane.cursor = advanceCursor(cursor, result.scan, page);
 
   const parked = destination.ordered ? chains.filter(isBehindParked).map((chain) => chain.key) : [];
   await applyParking(lane, parked);
@@ -259,16 +270,19 @@ function startCalls(lane: Lane): void {
     const probing = isProbing(circuit);
     if (lane.calls.size >= (probing ? 1 : lane.concurrency)) return;
     const limits = probing ? { ...publisher.limits, entries: 1 } : publisher.limits;
+    const { tokens } = lane;
+    const mayStart = (partition: number): boolean =>
+      tokens.has(partition) && lane.lease.held.get(partition) === tokens.get(partition) && lane.mayStart();
     const { entries, oversized } = packBatch(
       backlog,
       limits,
       (delivery) => toMessage(delivery, lane.destination),
-      lane.mayStart,
+      mayStart,
     );
     for (const packed of oversized) {
       depart(backlog, [packed.key]);
       const reason = `${packed.message.bytes} bytes, the destination takes ${limits.bytes}`;
-      answered(lane, packed, { ok: false, code: 'EventTooLarge', reason });
+      answered(lane, packed, { ok: false, code: 'EventTooLarge', reason }, tokens);
     }
     if (entries.length === 0) return;
     depart(
@@ -279,8 +293,8 @@ function startCalls(lane: Lane): void {
       lane.lease,
       entries.map((packed) => packed.delivery.partition),
     );
-    const call = publishBatch(publisher, entries, lane.mayStart, (packed, result) => {
-      answered(lane, packed, result);
+    const call = publishBatch(publisher, entries, mayStart, (packed, result) => {
+      answered(lane, packed, result, tokens);
       markIdle(lane.lease, [packed.delivery.partition]);
     })
       .catch((error: unknown) => {
@@ -294,11 +308,17 @@ function startCalls(lane: Lane): void {
   }
 }
 
-function answered(lane: Lane, packed: Packed<Message>, result: PublishResult | null): void {
+function answered(
+  lane: Lane,
+  packed: Packed<Message>,
+  result: PublishResult | null,
+  tokens: ReadonlyMap<number, string>,
+): void {
   const { backlog, circuit, clock, policy, random, log } = lane;
   const { key, delivery } = packed;
   if (result === null) {
     comeBack(backlog, key);
+    forgetLost(lane, delivery.partition, tokens);
     return;
   }
   const now = clock.monotonic();
@@ -323,6 +343,7 @@ function answered(lane: Lane, packed: Packed<Message>, result: PublishResult | n
       break;
     case 'outage':
       comeBack(backlog, key);
+      forgetLost(lane, delivery.partition, tokens);
       if (waitFor(circuit, now) === 0) {
         failed(circuit, now, random);
         log.warn('the destination is out of order; nothing is charged, sending resumes by itself', {
@@ -334,9 +355,17 @@ function answered(lane: Lane, packed: Packed<Message>, result: PublishResult | n
       return;
   }
   if (lane.done.length === 0) lane.doneSince = now;
-  lane.done.push({ delivery, outcome });
+  lane.done.push({ delivery, outcome, token: tokens.get(delivery.partition) ?? '' });
   // Until it is settled the partition is not given back.
   markBusy(lane.lease, [delivery.partition]);
+}
+
+/** What comes back of a partition that was lost meanwhile is somebody else's. */
+function forgetLost(lane: Lane, partition: number, tokens: ReadonlyMap<number, string>): void {
+  if (lane.tokens.get(partition) === tokens.get(partition)) return;
+  const kept = new Set(lane.tokens.keys());
+  kept.delete(partition);
+  keepPartitions(lane.backlog, kept);
 }
 
 // ---- settling

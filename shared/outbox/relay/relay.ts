@@ -235,7 +235,7 @@ async function runDestination(
     concurrency: options.concurrency ?? 32,
     drain: options.mode === 'drain',
     isOver: () => isOver(run),
-    mayStart: (partition) => lease.held.has(partition) && outlasts(lease, publisher, clock),
+    mayStart: () => outlasts(lease, publisher, clock),
     settled: (entries) => {
       for (const { outcome } of entries) {
         if (outcome.kind === 'published') run.counts.published += 1;
