@@ -121,7 +121,7 @@ function nextBatch(chains: Chains, sending: Sending, finish: Finish): readonly P
     if (chains.ready.has(key) && partition !== undefined && !sending.mayStart(partition)) abandon(chains, key);
   }
   const { entries, oversized } = packBatch(chains, sending.publisher.limits, (delivery) =>
-    toMessage(delivery, sending.destination),
+    sized(toMessage(delivery, sending.destination), sending.publisher),
   );
   for (const packed of oversized) {
     finish(packed, {
@@ -169,6 +169,11 @@ function asPublishError(error: unknown): { code: string; message: string } {
   return { code: 'PublisherBug', message: error instanceof Error ? error.name : 'unknown' };
 }
 
+/** With the bytes that count at this destination: some count more than the body. */
+function sized(message: Message, publisher: Publisher): Message {
+  return publisher.sizeOf === undefined ? message : { ...message, bytes: publisher.sizeOf(message) };
+}
+
 function toMessage(delivery: Delivery, destination: InstalledDestination): Message {
   const { event, run } = delivery;
   const body = buildEnvelope(event);
@@ -178,6 +183,7 @@ function toMessage(delivery: Delivery, destination: InstalledDestination): Messa
     source: event.source,
     body,
     bytes: Buffer.byteLength(body),
+    ...(event.metadata?.traceparent !== undefined && { traceparent: event.metadata.traceparent }),
     groupId: messageGroupId(destination.groupId, event.aggregateType, event.aggregateId),
     deduplicationId: run === 0 ? event.id : `${event.id}-${run}`,
   };
