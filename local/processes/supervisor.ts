@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Interrupted, LocalCloudProblem } from '../problem.ts';
@@ -139,7 +139,11 @@ export async function openSupervisor(directory: string, report: Report): Promise
     publish: (addresses) => change({ addresses }),
     beforeStop: (action) => actions.push(action),
     stop: () => (stopped ??= stop()),
-    kill: () => signal(running(), 'SIGKILL'),
+    kill() {
+      signal(running(), 'SIGKILL');
+      for (const path of state.directories) rmSync(path, { recursive: true, force: true, maxRetries: 3 });
+      removeState(directory);
+    },
   };
 }
 
