@@ -117,7 +117,10 @@ function verified(
   const bodies = new Map(entries.map((entry) => [entry.Id, entry.MessageBody ?? '']));
   const damaged = Successful.filter(
     ({ Id, MD5OfMessageBody }) =>
-      MD5OfMessageBody !== createHash('md5').update(bodies.get(Id) ?? '', 'utf8').digest('hex'),
+      MD5OfMessageBody !==
+      createHash('md5')
+        .update(bodies.get(Id) ?? '', 'utf8')
+        .digest('hex'),
   );
   if (damaged.length === 0) return { Successful, Failed };
   return {
