@@ -14,6 +14,8 @@
  *    `relay/outcome.ts`   published, retry, parked, or an outage that is nobody's fault; `relay/failure-class.ts` by which code.
  *    `relay/settle.ts`    writes it down: first publish, then mark.
  * 3. `lag.ts`             what waits, seen independently of the relay.
+ * 4. `operate/`           what a person does about it: list what is parked, send it again, leave it out, let go what it blocked, go on after a
+ *                         restore. The SQL side is `migrations/outbox/0006_operations.sql`: each act locks, looks again, and is audited.
  */
 export type { AnyEvent } from './append.ts';
 export {
@@ -33,6 +35,12 @@ export {
   NotATransactionError,
 } from './errors.ts';
 export { type DestinationLag, type Lag, readLag } from './lag.ts';
+export { listParked, type ListParkedOptions, type ParkedDelivery, type ParkedPage } from './operate/list-parked.ts';
+export { OperationError } from './operate/operation-error.ts';
+export { redrive, type Redriven } from './operate/redrive.ts';
+export { restore, type Restored } from './operate/restore.ts';
+export { skip, type Skipped } from './operate/skip.ts';
+export { type BlockedAggregate, unblock } from './operate/unblock.ts';
 export { eventBridgePublisher, type EventBridgePublisherOptions } from './publish/eventbridge-publisher.ts';
 export { messageGroupId } from './publish/group-id.ts';
 export { PublishError } from './publish/publish-error.ts';
