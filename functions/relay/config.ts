@@ -1,6 +1,7 @@
+import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
-import { type Publisher, sqsPublisher } from '../../shared/outbox/index.ts';
+import { eventBridgePublisher, type Publisher, sqsPublisher } from '../../shared/outbox/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,8 +12,13 @@ export class RelayConfigError extends SealedOutboxError {
   }
 }
 
+type DestinationAddress =
+  | { readonly kind: 'sqs-fifo' | 'sqs'; readonly url: string }
+  /** Name or ARN of the bus. */
+  | { readonly kind: 'eventbridge'; readonly bus: string };
+
 export interface RelayConfig {
-  readonly destinations: Readonly<Record<string, { readonly kind: 'sqs-fifo' | 'sqs'; readonly url: string }>>;
+  readonly destinations: Readonly<Record<string, DestinationAddress>>;
   readonly slot: string;
   readonly mode: 'continuous' | 'drain';
   /** Seconds. */
@@ -20,7 +26,7 @@ export interface RelayConfig {
 }
 
 /**
- * Reads `OUTBOX_DESTINATIONS` (JSON: name → `{ kind, url }`), `OUTBOX_SLOT` (the schedule's name), `RELAY_MODE` (`continuous` or
+ * Reads `OUTBOX_DESTINATIONS` (JSON: name → `{ kind, url }`, or `{ kind: 'eventbridge', bus }`), `OUTBOX_SLOT` (the schedule's name), `RELAY_MODE` (`continuous` or
  * `drain`) and `RELAY_MAX_SECONDS` (default 150: two runs a minute apart overlap, and a third starts before the first must end).
  *
  * @throws RelayConfigError (`RELAY_CONFIG`) naming the variable.
@@ -38,7 +44,8 @@ export function relayConfig(env: Environment): RelayConfig {
 }
 
 function destinations(json: string | undefined): RelayConfig['destinations'] {
-  const form = 'OUTBOX_DESTINATIONS must be JSON such as {"ledger":{"kind":"sqs-fifo","url":"https://sqs…"}}.';
+  const form =
+    'OUTBOX_DESTINATIONS must be JSON such as {"ledger":{"kind":"sqs-fifo","url":"https://sqs…"},"analytics":{"kind":"eventbridge","bus":"events"}}.';
   let value: unknown;
   try {
     value = JSON.parse(json ?? '');
@@ -48,32 +55,43 @@ function destinations(json: string | undefined): RelayConfig['destinations'] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length === 0) {
     throw new RelayConfigError(form);
   }
-  const known: Record<string, { kind: 'sqs-fifo' | 'sqs'; url: string }> = {};
+  const known: Record<string, DestinationAddress> = {};
   for (const [name, entry] of Object.entries(value)) {
-    const { kind, url } = (entry ?? {}) as { kind?: unknown; url?: unknown };
-    if ((kind !== 'sqs-fifo' && kind !== 'sqs') || typeof url !== 'string' || !URL.canParse(url)) {
-      throw new RelayConfigError(`${form} The entry "${name}" is not of that form.`);
-    }
-    known[name] = { kind, url };
+    const address = destinationAddress(entry);
+    if (address === undefined) throw new RelayConfigError(`${form} The entry "${name}" is not of that form.`);
+    known[name] = address;
   }
   return known;
 }
 
-/** One SQS client for all queues. It does not retry: the relay does, because order and attempts depend on it. */
+function destinationAddress(entry: unknown): DestinationAddress | undefined {
+  const { kind, url, bus } = (entry ?? {}) as { kind?: unknown; url?: unknown; bus?: unknown };
+  if (kind === 'eventbridge') return typeof bus === 'string' && BUS.test(bus) ? { kind, bus } : undefined;
+  if ((kind !== 'sqs-fifo' && kind !== 'sqs') || typeof url !== 'string' || !URL.canParse(url)) return undefined;
+  return { kind, url };
+}
+
+/** A bus by its name or ARN, as EventBridge takes it. */
+const BUS = /^(arn:aws[\w-]*:events:[a-z0-9-]+:\d{12}:event-bus\/)?[/.\-_A-Za-z0-9]{1,256}$/;
+
+/** One client for each service. They do not retry: the relay does, because order and attempts depend on it. */
 export function publishers(config: RelayConfig): Record<string, Publisher> {
-  const client = new SQSClient({
+  const settings = {
     maxAttempts: 1,
-    useQueueUrlAsEndpoint: false,
     requestHandler: {
       connectionTimeout: 2_000,
       requestTimeout: 5_000,
       httpsAgent: { maxSockets: 64, keepAlive: true },
     },
-  });
+  };
+  const sqs = new SQSClient({ ...settings, useQueueUrlAsEndpoint: false });
+  const eventBridge = new EventBridgeClient(settings);
   return Object.fromEntries(
-    Object.entries(config.destinations).map(([name, { kind, url }]) => [
+    Object.entries(config.destinations).map(([name, address]) => [
       name,
-      sqsPublisher({ client, queueUrl: url, fifo: kind === 'sqs-fifo' }),
+      address.kind === 'eventbridge'
+        ? eventBridgePublisher({ client: eventBridge, bus: address.bus })
+        : sqsPublisher({ client: sqs, queueUrl: address.url, fifo: address.kind === 'sqs-fifo' }),
     ]),
   );
 }

@@ -4,8 +4,8 @@ import type { DataOf, EventSchema } from './schema.ts';
 
 /** SQS refuses a message over this many bytes, attributes counted. */
 const SQS_MAX_BYTES = 1_048_576;
-/** EventBridge takes less than 1 MB for a whole request. */
-const EVENTBRIDGE_MAX_BYTES = 1_000_000;
+/** EventBridge takes less than 1 MB for a whole request and counts type and source (128 bytes each at most) once more. */
+const EVENTBRIDGE_MAX_BYTES = 999_999 - 2 * 128;
 
 /** What a FIFO queue keeps in order: `MessageGroupId` is the aggregate's id, or `type/id`. */
 export type GroupId = 'aggregate-id' | 'aggregate-type-and-id';

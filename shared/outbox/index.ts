@@ -10,7 +10,7 @@
  *                         not out yet: what order rests on.
  *    `relay/backlog.ts`   what is held in memory: a delivery is offered only when every lower one of its aggregate was acknowledged.
  *    `relay/pack.ts`      heads of different aggregates fill a call.
- *    `publish/`           the port to a queue, and SQS behind it.
+ *    `publish/`           the port to a queue or bus, with SQS and EventBridge behind it.
  *    `relay/outcome.ts`   published, retry, parked, or an outage that is nobody's fault; `relay/failure-class.ts` by which code.
  *    `relay/settle.ts`    writes it down: first publish, then mark.
  * 3. `lag.ts`             what waits, seen independently of the relay.
@@ -33,6 +33,7 @@ export {
   NotATransactionError,
 } from './errors.ts';
 export { type DestinationLag, type Lag, readLag } from './lag.ts';
+export { eventBridgePublisher, type EventBridgePublisherOptions } from './publish/eventbridge-publisher.ts';
 export { messageGroupId } from './publish/group-id.ts';
 export { PublishError } from './publish/publish-error.ts';
 export type { Message, Publisher, PublisherLimits, PublishResult } from './publish/publisher.ts';

@@ -6,8 +6,10 @@ export interface Message {
   readonly source: string;
   /** The envelope, as JSON text. */
   readonly body: string;
-  /** Size of `body` in UTF-8. */
+  /** What counts against `PublisherLimits.bytes`: the body in UTF-8, or what the publisher's `sizeOf` makes of it. */
   readonly bytes: number;
+  /** W3C trace context of the event, where it has one. Also in the body. */
+  readonly traceparent?: string;
   /** Messages of one group keep their order. */
   readonly groupId: string;
   /** The same for every retry, another one for a redrive or replay. */
@@ -34,6 +36,11 @@ export interface PublisherLimits {
  */
 export interface Publisher {
   readonly limits: PublisherLimits;
+  /**
+   * Bytes that the destination counts for a message, given one whose `bytes` are those of its body; for destinations that count
+   * more than the body.
+   */
+  sizeOf?(message: Message): number;
   /** Asks whether the destination exists and may be used. Rejects with what is wrong and the remedy. */
   preflight(): Promise<void>;
   /**

@@ -32,6 +32,8 @@ const OUTAGE = new Set([
   'AccessDenied',
   'AccessDeniedException',
   'NotAuthorized',
+  'NotAuthorizedForSourceException',
+  'NotAuthorizedForDetailTypeException',
   'ExpiredToken',
   'ExpiredTokenException',
   'InvalidClientTokenId',
@@ -77,6 +79,8 @@ const HOPELESS = new Set([
   'EventTooLarge',
   'InvalidParameterValue',
   'InvalidAttributeValue',
+  'MalformedDetail',
+  'DetailTypeTooLong',
 ]);
 
 export function failureClass(code: string): FailureClass {

@@ -276,7 +276,7 @@ function startCalls(lane: Lane): void {
     const { entries, oversized } = packBatch(
       backlog,
       limits,
-      (delivery) => toMessage(delivery, lane.destination),
+      (delivery) => toMessage(delivery, lane.destination, publisher),
       mayStart,
     );
     for (const packed of oversized) {

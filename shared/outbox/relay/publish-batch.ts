@@ -45,16 +45,18 @@ function asPublishError(error: unknown): { code: string; message: string } {
 }
 
 /** The message of a delivery. Its deduplication id is the event's, the same for every retry; a redrive must not be swallowed by the first send. */
-export function toMessage(delivery: Delivery, destination: InstalledDestination): Message {
+export function toMessage(delivery: Delivery, destination: InstalledDestination, publisher: Publisher): Message {
   const { event, run } = delivery;
   const body = buildEnvelope(event);
-  return {
+  const message: Message = {
     eventId: event.id,
     type: event.type,
     source: event.source,
     body,
     bytes: Buffer.byteLength(body),
+    ...(event.metadata?.traceparent !== undefined && { traceparent: event.metadata.traceparent }),
     groupId: messageGroupId(destination.groupId, event.aggregateType, event.aggregateId),
     deduplicationId: run === 0 ? event.id : `${event.id}-${run}`,
   };
+  return publisher.sizeOf === undefined ? message : { ...message, bytes: publisher.sizeOf(message) };
 }

@@ -124,7 +124,7 @@ describe('catalogueRows', () => {
       ],
       destinations: [
         { name: 'ledger', kind: 'sqs-fifo', max_bytes: 1_048_576, group_id: 'aggregate-id' },
-        { name: 'bus', kind: 'eventbridge', max_bytes: 1_000_000, group_id: 'aggregate-id' },
+        { name: 'bus', kind: 'eventbridge', max_bytes: 999_743, group_id: 'aggregate-id' },
       ],
     });
   });
