@@ -36,6 +36,9 @@ export interface Chain {
   more: boolean;
 }
 
+/** When to look again at what a scan was too old for: about as long as a settlement takes. Milliseconds. */
+const UNWRITTEN_MS = 50;
+
 interface Remembered {
   /** `gone`: published, its followers may go. `held`: waits or is parked, and its followers with it. */
   readonly kind: 'gone' | 'held';
@@ -123,22 +126,29 @@ export function absorb(
     }
     rows.push(delivery);
   }
-  // This scan is older than what holds the chain; a younger one will tell.
-  if (end === 'held' && rows.length === 0) return;
+  if (end === 'held' && rows.length === 0) {
+    // This scan is older than what holds the chain; a younger one will tell. A retry may be due before it is written, and has been
+    // taken off the wanted ones for this scan: it must be asked for again, or nobody would.
+    if (chain !== undefined) chain.more = true;
+    else if (!backlog.waiting.has(key)) backlog.waiting.set(key, now + UNWRITTEN_MS);
+    return;
+  }
   backlog.waiting.delete(key);
   backlog.wanted.delete(key);
-  drop(backlog, key);
+  if (chain !== undefined) hold(backlog, chain.rows, -1);
   const more = !complete || end === 'more' || end === 'waiting' || end === 'held';
   if (rows.length === 0 && chain?.flying === undefined) {
+    backlog.chains.delete(key);
+    backlog.ready.delete(key);
     if (end === 'waiting' && may.length === 0) backlog.waiting.set(key, now + dueInMs);
     else if (more) backlog.wanted.add(key);
     return;
   }
   const partition = rows[0]?.partition ?? chain?.partition ?? 0;
-  const next: Chain = { partition, rows, flying: chain?.flying, more };
-  backlog.chains.set(key, next);
+  backlog.chains.set(key, { partition, rows, flying: chain?.flying, more });
   hold(backlog, rows, 1);
-  if (next.flying === undefined) backlog.ready.add(key);
+  // One that was ready keeps its place: an aggregate that grows all the time would never be sent.
+  if (chain?.flying === undefined) backlog.ready.add(key);
 }
 
 /** Forgets the waiting rows of a chain; one that is flying stays. */
