@@ -94,7 +94,8 @@ interface Lane extends LaneContext {
   done: Settled[];
   doneSince: number;
   writing: Promise<void> | undefined;
-  error: unknown;
+  /** What ends this session: the connection, as a rule. */
+  error: Error | undefined;
 }
 
 /**
@@ -138,6 +139,10 @@ export async function runLane(context: LaneContext): Promise<void> {
     await lane.writing;
   }
   if (lane.error !== undefined) throw lane.error;
+}
+
+function fail(lane: Lane, error: unknown): void {
+  lane.error ??= error instanceof Error ? error : new Error(String(error));
 }
 
 function isDrained(lane: Lane): boolean {
@@ -191,7 +196,7 @@ function startScan(lane: Lane): void {
   if (!mayScan(lane) || lane.clock.monotonic() < lane.scanAt) return;
   lane.scanning = scan(lane)
     .catch((error: unknown) => {
-      lane.error ??= error;
+      fail(lane, error);
     })
     .finally(() => {
       lane.scanning = undefined;
@@ -298,7 +303,7 @@ function startCalls(lane: Lane): void {
       markIdle(lane.lease, [packed.delivery.partition]);
     })
       .catch((error: unknown) => {
-        lane.error ??= error;
+        fail(lane, error);
       })
       .finally(() => {
         lane.calls.delete(call);
@@ -393,7 +398,7 @@ function startSettlement(lane: Lane, atOnce: boolean): void {
       lane.settled(entries);
     })
     .catch((error: unknown) => {
-      lane.error ??= error;
+      fail(lane, error);
     })
     .finally(() => {
       markIdle(
