@@ -211,7 +211,9 @@ describe('an event that nobody can route any more', () => {
     await append(writer, thing('a'));
     const log = recordingLog();
     await runRelay(relayOptions(database, {}, { log }));
-    expect(await deliveriesOf(owner)).toMatchObject([{ place: 'a#1', state: 'pending', attempts: 0, last_error: null }]);
+    expect(await deliveriesOf(owner)).toMatchObject([
+      { place: 'a#1', state: 'pending', attempts: 0, last_error: null },
+    ]);
     expect(await queueLag()).toMatchObject({ pending: 1, parked: 0 });
     expect((await queueLag())?.oldestPendingAgeSeconds).toBeGreaterThan(0);
     expect(log.lines).toContainEqual(

@@ -72,7 +72,8 @@ describe('the table of codes in docs/failures.md', () => {
   });
 
   it.each(table)('$code$condition: $class, $becomes, $attempts charged', (row) => {
-    const conditions = row.code === '*' ? [row.condition === ', another event passed within the minute'] : [true, false];
+    const conditions =
+      row.code === '*' ? [row.condition === ', another event passed within the minute'] : [true, false];
     for (const code of examples(row.code)) {
       expect(failureClass(code)).toBe(row.class);
       for (const anotherPassedLately of conditions) {
