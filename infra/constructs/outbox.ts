@@ -92,6 +92,16 @@ export class Outbox extends Construct {
     return this.metric('OldestPendingAge', period, { Destination: destination });
   }
 
+  /** Deliveries to `destination` that were refused and wait for a person. */
+  metricParked(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Parked', period, { Destination: destination });
+  }
+
+  /** Deliveries to `destination` that are blocked although nothing is parked below them. There should be none. */
+  metricOrphaned(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Orphaned', period, { Destination: destination });
+  }
+
   /** Seconds since the youngest relay was seen alive. No value while there never was one. */
   metricRelaySilence(period = Duration.minutes(1)): Metric {
     return this.metric('RelaySilence', period, {});

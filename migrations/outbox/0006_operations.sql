@@ -295,7 +295,7 @@ $$;
 -- 4. No leases, no relays: those that are written down belong to the past.
 --
 -- One transaction, so an interruption leaves everything as it was. Waits for transactions that have appended and not yet ended, for
--- five seconds at most; new appends wait for it: 200,000 unfinished deliveries take about 3 seconds.
+-- five seconds at most; new appends wait for it: 200,000 unfinished deliveries take about 5 seconds.
 create function outbox.restore(cluster text, reason text) returns table (epoch integer, restamped bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

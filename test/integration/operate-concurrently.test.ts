@@ -47,7 +47,7 @@ describe('an act and a relay that settles at the same time', () => {
       const relay = await settling('a#1', `state = 'published', published_at = clock_timestamp()`);
       const acting = act(operator, position, 'r').then(
         () => 'done',
-        (error: { code: string }) => error.code,
+        (error: unknown) => (error as { code?: string }).code,
       );
       await waitsFor(owner, relay);
       await relay.query('commit');
