@@ -5,7 +5,10 @@ import { REFUSED_BY_SQS, sqsContext } from '../support/sqs-context.ts';
 
 const localstack = inject('localstack');
 const skip = 'missing' in localstack ? localstack.missing : undefined;
-const aws = 'missing' in localstack ? { endpoint: '', region: '', credentials: { accessKeyId: '', secretAccessKey: '' } } : localstack;
+const aws =
+  'missing' in localstack
+    ? { endpoint: '', region: '', credentials: { accessKeyId: '', secretAccessKey: '' } }
+    : localstack;
 
 publisherConformance('SQS FIFO on LocalStack', { fifo: true, text: 'exact', refused: REFUSED_BY_SQS, skip }, () =>
   sqsContext(aws, true),
