@@ -84,7 +84,9 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   it('name a runbook that exists and names them', () => {
     for (const alarm of alarms) {
       const file = /Runbook: (docs\/runbooks\/[a-z-]+\.md)$/.exec(alarm['AlarmDescription'])?.[1] ?? '';
-      const kind = (alarm['AlarmName'] as string).replace(`sealed-outbox-${stage}-service-`, '').replace(/ledger$/, '');
+      const kind = (alarm['AlarmName'] as string)
+        .replace(`sealed-outbox-${stage}-service-`, '')
+        .replace(/(ledger|analytics)$/, '');
       expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
     }
   });
