@@ -56,6 +56,7 @@ const publishers: Record<string, Publisher> = Object.fromEntries(
 
 async function connect(): Promise<RelayConnection> {
   const connection = new pg.Client({ ...options.database, connectionTimeoutMillis: 5_000, query_timeout: 10_000 });
+  connection.on('error', () => {});
   await points.around('connect', () => connection.connect());
   return watchedConnection(connection, points);
 }

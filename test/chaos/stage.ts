@@ -63,6 +63,8 @@ export async function setStage(): Promise<Stage> {
       connect,
       pool(user, max) {
         const pool = new pg.Pool({ ...config(user), max, connectionTimeoutMillis: 5_000 });
+        // Also while it is handed out: the server's last words may come in one packet with its first.
+        pool.on('connect', (client) => client.on('error', () => {}));
         pool.on('error', () => {});
         pools.push(pool);
         return pool;
