@@ -129,17 +129,20 @@ end
 $$;
 
 -- What a parked head means for those behind it: with policy `block` they leave the pending index (and so are no lag), with `skip`
--- the head is set aside. Each statement of this volatile function has a snapshot of its own, taken after the partition is locked:
--- an operator who redrives the head at the same moment is waited for, and then seen.
+-- the head is set aside. And the other way round: those that are blocked behind nothing are pending again; a relay that was frozen may
+-- report a head as published that another one parked meanwhile. Each statement of this volatile function has a snapshot of its own,
+-- taken after the partition is locked, and two of these calls exclude each other: an operator who redrives the head at the same
+-- moment, or a relay that publishes it, is waited for, and then seen. It runs as its owner, because a relay may not touch `xid`.
 create function outbox.apply_parking(destination smallint, keys uuid[]) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   key uuid;
   head record;
 begin
-  foreach key in array keys loop
-    perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for share;
+  -- In the order of the partitions, so that two of these calls never wait for each other.
+  for key in select k from unnest(keys) as u (k) order by get_byte(uuid_send(k), 0) & 63 loop
+    perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for no key update;
     select d.position, d.sequence, d.state, d.last_error,
            (select t.when_parked from outbox.event e join outbox.event_type t on t.type = e.type
              where e.id = d.event_id order by t.schema_version desc limit 1) as when_parked
@@ -149,8 +152,10 @@ begin
        and d.state in ('pending', 'parked', 'blocked')
      order by d.sequence
      limit 1;
-    continue when not found or head.state <> 'parked';
-    if head.when_parked = 'skip' then
+    continue when not found or head.state = 'pending';
+    if head.state = 'blocked' then
+      perform outbox.release_chain(destination, key);
+    elsif head.when_parked = 'skip' then
       perform outbox.set_aside(head.position, head.last_error);
     else
       update outbox.delivery d

@@ -414,6 +414,33 @@ describe('leases, crashes and connections', () => {
     expect(await states()).toEqual({ 'a#1': 'published' });
   });
 
+  it('case 55: a head that one relay parked and a frozen one then reports as published sets those free that were blocked behind it', async () => {
+    const { settle } = await import('../../shared/outbox/relay/settle.ts');
+    await append(writers, thing('a'), thing('a'), thing('b'));
+    const { rows } = await owner.query('select position, partition from outbox.delivery order by position');
+    await drain(
+      database,
+      recordingPublisher((message) => (message.groupId === 'a' ? refused('InvalidMessageContents') : ACCEPTED)),
+    );
+    expect(await states()).toEqual({ 'a#1': 'parked', 'a#2': 'blocked', 'b#1': 'published' });
+    const frozen = await database.client('sealed_relay');
+    const entries = [rows[0], rows[2]].map((row) => ({
+      delivery: { position: row.position, partition: row.partition } as never,
+      token: '0',
+      outcome: { kind: 'published', messageId: 'late' } as const,
+    }));
+    const { unwritten, revived } = await settle(frozen, '00000000-0000-4000-8000-000000000002', entries);
+    expect(unwritten).toEqual([]);
+    expect(revived).toEqual([entries[0]]);
+    await frozen.query(
+      `select outbox.apply_parking(d.destination, array[d.aggregate_key]) from outbox.delivery d where d.position = $1`,
+      [rows[0].position],
+    );
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#2']);
+  });
+
   it('a retry or parking counts only while the lease is held', async () => {
     const { settle } = await import('../../shared/outbox/relay/settle.ts');
     await append(writers, thing('a'));

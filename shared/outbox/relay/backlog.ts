@@ -97,6 +97,13 @@ export function sendable(
   return { rows, end: found.cut ? 'more' : 'nothing', dueInMs: 0 };
 }
 
+/** Whether a chain has something pending behind a parked one, or blocked behind nothing: the database has to be told. */
+export function isMisplaced({ rows }: FoundChain): boolean {
+  if (rows[0]?.state === 'blocked') return true;
+  const parked = rows.findIndex((row) => row.state === 'parked');
+  return parked !== -1 && rows.slice(parked).some((row) => row.state === 'pending');
+}
+
 /** What is held of a chain already, by position: it needs no second look at its event. */
 export function heldOf(backlog: Backlog, key: string): ReadonlyMap<string, Delivery> {
   return new Map(backlog.chains.get(key)?.rows.map((row) => [row.position, row]));
@@ -217,6 +224,13 @@ export function comeBack(backlog: Backlog, key: string): void {
   chain.rows.unshift(chain.flying);
   chain.flying = undefined;
   backlog.ready.add(key);
+}
+
+/** As `comeBack`, but nothing in memory of its chain is to be trusted: the database is asked. */
+export function surrender(backlog: Backlog, key: string): void {
+  comeBack(backlog, key);
+  drop(backlog, key);
+  backlog.wanted.add(key);
 }
 
 function land(backlog: Backlog, key: string, kind: Remembered['kind']): Chain | undefined {

@@ -10,12 +10,14 @@ import {
   emptyBacklog,
   type FoundChain,
   heldOf,
+  isMisplaced,
   keepPartitions,
   park,
   postpone,
   scanned,
   sendable,
   settling,
+  surrender,
   wakeDue,
 } from './backlog.ts';
 import { type Bell, bell } from './bell.ts';
@@ -225,8 +227,10 @@ async function scan(lane: Lane): Promise<void> {
   scanned(backlog, number);
   lane.cursor = advanceCursor(cursor, result.scan, page);
 
-  const parked = destination.ordered ? chains.filter(isBehindParked).map((chain) => chain.key) : [];
-  await applyParking(lane, parked);
+  await applyParking(
+    lane,
+    chains.filter(isMisplaced).map((chain) => chain.key),
+  );
 
   lane.exhausted = result.scan.rows < page && chains.length === 0;
   if (chains.length > 0) lane.pollMs = POLL_MS.least;
@@ -257,14 +261,9 @@ function toLoad(lane: Lane, chains: readonly FoundChain[], scanNumber: number, l
   return missing;
 }
 
-function isBehindParked({ rows }: FoundChain): boolean {
-  const parked = rows.findIndex((row) => row.state === 'parked');
-  return parked !== -1 && rows.slice(parked).some((row) => row.state === 'pending');
-}
-
 async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
-  if (keys.length === 0) return;
-  await lane.db.query('select outbox.apply_parking($1, $2)', [lane.destination.number, keys]);
+  if (keys.length === 0 || !lane.destination.ordered) return;
+  await lane.db.query('select outbox.apply_parking($1, $2)', [lane.destination.number, [...new Set(keys)]]);
 }
 
 // ---- sending
@@ -322,8 +321,7 @@ function answered(
   const { backlog, circuit, clock, policy, random, log } = lane;
   const { key, delivery } = packed;
   if (result === null) {
-    comeBack(backlog, key);
-    forgetLost(lane, delivery.partition, tokens);
+    giveBack(lane, packed, tokens);
     return;
   }
   const now = clock.monotonic();
@@ -347,8 +345,7 @@ function answered(
       });
       break;
     case 'outage':
-      comeBack(backlog, key);
-      forgetLost(lane, delivery.partition, tokens);
+      giveBack(lane, packed, tokens);
       if (waitFor(circuit, now) === 0) {
         failed(circuit, now, random);
         log.warn('the destination is out of order; nothing is charged, sending resumes by itself', {
@@ -365,12 +362,15 @@ function answered(
   markBusy(lane.lease, [delivery.partition]);
 }
 
-/** What comes back of a partition that was lost meanwhile is somebody else's. */
-function forgetLost(lane: Lane, partition: number, tokens: ReadonlyMap<number, string>): void {
-  if (lane.tokens.get(partition) === tokens.get(partition)) return;
-  const kept = new Set(lane.tokens.keys());
-  kept.delete(partition);
-  keepPartitions(lane.backlog, kept);
+/** Untried, or not its fault. What comes back of a lease that was lost meanwhile may be somebody else's: it is looked up again. */
+function giveBack({ backlog, tokens }: Lane, { key, delivery }: Packed<Message>, sentUnder: Lane['tokens']): void {
+  if (tokens.get(delivery.partition) === sentUnder.get(delivery.partition)) comeBack(backlog, key);
+  else surrender(backlog, key);
+}
+
+/** The key under which the backlog holds a delivery. */
+function keyOf({ destination }: Lane, delivery: Delivery): string {
+  return destination.ordered ? delivery.key : delivery.position;
 }
 
 // ---- settling
@@ -389,12 +389,15 @@ function startSettlement(lane: Lane, atOnce: boolean): void {
     entries.map((entry) => entry.delivery.position),
     lane.scans + 1,
   );
-  const parked = lane.destination.ordered
-    ? entries.filter((entry) => entry.outcome.kind === 'parked').map((entry) => entry.delivery)
-    : [];
   lane.writing = settle(db, lease.owner, entries)
-    .then(async () => {
-      await applyParking(lane, [...new Set(parked.map((delivery) => delivery.key))]);
+    .then(async ({ unwritten, revived }) => {
+      // Nobody else may know of these: they are looked up again, and what another relay made of them is seen then.
+      for (const { delivery } of unwritten) backlog.wanted.add(keyOf(lane, delivery));
+      const parked = entries.filter((entry) => entry.outcome.kind === 'parked');
+      await applyParking(
+        lane,
+        [...parked, ...revived].map(({ delivery }) => delivery.key),
+      );
       lane.settled(entries);
     })
     .catch((error: unknown) => {
