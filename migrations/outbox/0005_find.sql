@@ -130,7 +130,8 @@ $$;
 
 -- What a parked head means for those behind it: with policy `block` they leave the pending index (and so are no lag), with `skip`
 -- the head is set aside. Each statement of this volatile function has a snapshot of its own, taken after the partition is locked:
--- an operator who redrives the head at the same moment is waited for, and then seen.
+-- an operator who redrives the head at the same moment is waited for, and then seen. The lock is the one that set_aside needs, taken at
+-- once and in the order of partitions: two that hold it `for share` and then both want more are a deadlock.
 create function outbox.apply_parking(destination smallint, keys uuid[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
@@ -138,8 +139,8 @@ declare
   key uuid;
   head record;
 begin
-  foreach key in array keys loop
-    perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for share;
+  for key in select k from unnest(keys) as k order by get_byte(uuid_send(k), 0) & 63 loop
+    perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for update;
     select d.position, d.sequence, d.state, d.last_error,
            (select t.when_parked from outbox.event e join outbox.event_type t on t.type = e.type
              where e.id = d.event_id order by t.schema_version desc limit 1) as when_parked
