@@ -42,7 +42,7 @@ export async function readLag(db: Queryable): Promise<Lag> {
            (select extract(epoch from clock_timestamp() - max(r.seen_at)) from outbox.relay r)::float8 as silence
       from outbox.destination d
       left join outbox.delivery w
-        on w.destination = d.number and w.state in ('pending', 'parked', 'blocked')
+        on w.destination = d.number and w.replay = 0 and w.state in ('pending', 'parked', 'blocked')
       left join head
         on w.state = 'blocked' and head.destination = w.destination and head.aggregate_key = w.aggregate_key
      group by d.number

@@ -139,6 +139,7 @@ const INNER = [
   'select outbox.put_tombstone(null)',
   'select outbox.is_behind_parked(null)',
   'select outbox.describe(null)',
+  'select outbox.policy_of(gen_random_uuid())',
 ];
 const CATALOGUE = ['installation', 'event_type', 'destination', 'route'];
 const APPEND = `select outbox.append(${ANY_EVENT})`;
