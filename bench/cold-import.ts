@@ -1,7 +1,7 @@
 /**
  * What a cold start costs: each function's bundle, imported by a fresh Node.js, several times.
  *
- *   npm run bench:cold-import -- [runs, default 11]
+ *   npm run bench -- cold-import [runs, default 11]
  *
  * Prints size, median and fastest import in milliseconds, and the median with `--enable-source-maps`, which would make stack traces
  * readable in the log. The budget is 100 ms for relay and consumers. On a busy machine look at the fastest.
@@ -34,11 +34,8 @@ const SETTINGS = {
   OUTBOX_SLOT: 'bench',
 };
 
-const runs = Number(process.argv[2] ?? 11);
-const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-bundles-'));
-
 /** Milliseconds of each run, ascending. */
-function imports(file: string, ...options: string[]): number[] {
+function imports(runs: number, file: string, ...options: string[]): number[] {
   const script = `const t = performance.now(); await import(${JSON.stringify(pathToFileURL(file).href)}); console.log(performance.now() - t); process.exit();`;
   const times = Array.from({ length: runs }, () => {
     const child = spawnSync(process.execPath, [...options, '--input-type=module', '--eval', script], {
@@ -53,21 +50,24 @@ function imports(file: string, ...options: string[]): number[] {
 
 const median = (sorted: number[]): string => (sorted[Math.floor(sorted.length / 2)] ?? Number.NaN).toFixed(0);
 
-try {
-  const rows = Object.entries(FUNCTIONS).map(([name, entry]) => {
-    const output = join(directory, name);
-    bundle(entry, output);
-    const file = join(output, 'index.mjs');
-    const plain = imports(file);
-    return {
-      function: name,
-      KB: Math.round(statSync(file).size / 1024),
-      'median ms': median(plain),
-      'fastest ms': plain[0]?.toFixed(0),
-      'with source maps ms': median(imports(file, '--enable-source-maps')),
-    };
-  });
-  console.table(rows);
-} finally {
-  rmSync(directory, { recursive: true });
+export function coldImport(runs: number): void {
+  const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-bundles-'));
+  try {
+    const rows = Object.entries(FUNCTIONS).map(([name, entry]) => {
+      const output = join(directory, name);
+      bundle(entry, output);
+      const file = join(output, 'index.mjs');
+      const plain = imports(runs, file);
+      return {
+        function: name,
+        KB: Math.round(statSync(file).size / 1024),
+        'median ms': median(plain),
+        'fastest ms': plain[0]?.toFixed(0),
+        'with source maps ms': median(imports(runs, file, '--enable-source-maps')),
+      };
+    });
+    console.table(rows);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 }

@@ -79,10 +79,12 @@ create table outbox.delivery (
   last_error    text                              -- code and text of the last refusal; never data
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Finds work.
-create index delivery_pending on outbox.delivery (destination, partition, xid, position) where state = 'pending';
+-- Finds work: a relay walks along the writers' transaction ids. The partition stands last, to be filtered without a look at the table.
+create index delivery_pending on outbox.delivery (destination, xid, position, partition)
+  where state = 'pending' and replay = 0;
 -- Answers what order rests on: what of this aggregate, below this sequence, is not yet out?
-create index delivery_chain on outbox.delivery (destination, aggregate_key, sequence) where state in ('pending', 'parked', 'blocked');
+create index delivery_chain on outbox.delivery (destination, aggregate_key, sequence)
+  where state in ('pending', 'parked', 'blocked') and replay = 0;
 -- Counts what needs a person, without a walk through the rest.
 create index delivery_parked on outbox.delivery (destination, position) where state = 'parked';
 create index delivery_blocked on outbox.delivery (destination, position) where state = 'blocked';

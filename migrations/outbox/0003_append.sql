@@ -39,15 +39,18 @@ $$;
 -- are locked in one order, so two calls never deadlock; two calls in one transaction can (40P01): retry the transaction.
 --
 -- A loop of small statements, not one large one: their plans are cached, while starting the executor of the large one took
--- 0.6 ms a call, three times as long as all of this.
+-- 0.6 ms a call, twice as long as all of this. One event, the usual call, does without the statement that sorts (0.05 ms).
 create function outbox.append(events jsonb) returns table (id uuid, sequence bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
+  -- The events in the order in which their aggregates are locked: each one's place in the array, its number among those of
+  -- its aggregate, and how many these are.
+  elements jsonb[];
+  places integer[] := '{1}';
+  numbers bigint[] := '{1}';
+  counts bigint[] := '{1}';
   e jsonb;
-  e_index integer;
-  e_nth bigint;
-  e_count bigint;
   e_id uuid;
   e_type text;
   e_aggregate_type text;
@@ -55,6 +58,8 @@ declare
   e_key uuid;
   e_version integer;
   e_data text;
+  e_metadata jsonb;
+  e_sequence bigint;
   e_bytes bigint;
   problem text;
   base bigint;
@@ -71,18 +76,27 @@ begin
   if events is null or jsonb_typeof(events) <> 'array' then
     raise exception 'events must be a JSON array. Nothing was appended.' using errcode = 'OB001';
   end if;
+
   select i.epoch::bigint << 40, octet_length(to_json(i.source)::text) into strict base, source_bytes from outbox.installation i;
 
-  for e, e_index, e_nth, e_count in
-    select i.e, i.ordinal::integer - 1,
-           row_number() over (partition by i.e ->> 'aggregate_type', i.e ->> 'aggregate_id' order by i.ordinal),
-           count(*) over (partition by i.e ->> 'aggregate_type', i.e ->> 'aggregate_id')
-      from jsonb_array_elements(events) with ordinality as i (e, ordinal)
-     order by (i.e ->> 'aggregate_type') collate "C", (i.e ->> 'aggregate_id') collate "C", i.ordinal
-  loop
+  if jsonb_array_length(events) = 1 then
+    elements := array[events -> 0];
+  else
+    select array_agg(o.e order by o.n), array_agg(o.place order by o.n), array_agg(o.number order by o.n), array_agg(o.count order by o.n)
+      into elements, places, numbers, counts
+      from (select i.e, i.place::integer,
+                   row_number() over (partition by i.e ->> 'aggregate_type', i.e ->> 'aggregate_id' order by i.place) as number,
+                   count(*) over (partition by i.e ->> 'aggregate_type', i.e ->> 'aggregate_id') as count,
+                   row_number() over (order by (i.e ->> 'aggregate_type') collate "C", (i.e ->> 'aggregate_id') collate "C", i.place) as n
+              from jsonb_array_elements(events) with ordinality as i (e, place)) o;
+  end if;
+
+  for n in 1 .. coalesce(cardinality(elements), 0) loop
+    e := elements[n];
     e_type := e ->> 'type';
     e_aggregate_type := e ->> 'aggregate_type';
     e_aggregate_id := e ->> 'aggregate_id';
+    e_metadata := e -> 'metadata';
     problem := case
       when jsonb_typeof(e) <> 'object' then ' must be an object'
       when e - array['type', 'aggregate_type', 'aggregate_id', 'data', 'id', 'schema_version', 'metadata', 'occurred_at'] <> '{}'
@@ -91,85 +105,88 @@ begin
       when jsonb_typeof(e -> 'aggregate_type') is distinct from 'string' then '.aggregate_type must be a string'
       when jsonb_typeof(e -> 'aggregate_id') is distinct from 'string' then '.aggregate_id must be a string'
       when char_length(e_aggregate_id) not between 1 and 200 then '.aggregate_id must have 1 to 200 characters'
-      when e -> 'data' is null then '.data is missing'
-      when e -> 'id' is not null and not coalesce(pg_input_is_valid(e ->> 'id', 'uuid'), false) then '.id must be a UUID'
-      when e -> 'schema_version' is not null and not coalesce(pg_input_is_valid(e ->> 'schema_version', 'integer'), false)
+      when not e ? 'data' then '.data is missing'
+      when e ? 'id' and not coalesce(pg_input_is_valid(e ->> 'id', 'uuid'), false) then '.id must be a UUID'
+      when e ? 'schema_version' and not coalesce(pg_input_is_valid(e ->> 'schema_version', 'integer'), false)
         then '.schema_version must be an integer'
-      when e -> 'metadata' is not null and (
-             jsonb_typeof(e -> 'metadata') <> 'object'
-             or (e -> 'metadata') - array['traceparent', 'correlationid', 'causationid'] <> '{}'
-             or jsonb_path_exists(e -> 'metadata', '$.* ? (@.type() != "string")')
-             or octet_length((e -> 'metadata')::text) > 1024)
+      when e_metadata is not null and (
+             jsonb_typeof(e_metadata) <> 'object'
+             or e_metadata - array['traceparent', 'correlationid', 'causationid'] <> '{}'
+             or jsonb_path_exists(e_metadata, '$.* ? (@.type() != "string")')
+             or octet_length(e_metadata::text) > 1024)
         then '.metadata may hold traceparent, correlationid and causationid as strings, 1024 bytes together'
-      when e -> 'occurred_at' is not null
+      when e ? 'occurred_at'
            and (coalesce(e ->> 'occurred_at', '') !~* '^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$'
                 or not pg_input_is_valid(e ->> 'occurred_at', 'timestamptz'))
         then '.occurred_at must be a date and time as RFC 3339 writes them'
     end;
     if problem is not null then
-      raise exception 'events[%]%. Nothing was appended.', e_index, problem using errcode = 'OB001';
+      raise exception 'events[%]%. Nothing was appended.', places[n] - 1, problem using errcode = 'OB001';
     end if;
 
-    if e -> 'schema_version' is null then
-      select t.schema_version, t.aggregate_type into e_version, problem
-        from outbox.event_type t where t.type = e_type order by t.schema_version desc limit 1;
-    else
+    if e ? 'schema_version' then
       select t.schema_version, t.aggregate_type into e_version, problem
         from outbox.event_type t where t.type = e_type and t.schema_version = (e ->> 'schema_version')::integer;
+    else
+      select t.schema_version, t.aggregate_type into e_version, problem
+        from outbox.event_type t where t.type = e_type order by t.schema_version desc limit 1;
     end if;
     if not found then
-      raise exception 'events[%].type or its schema_version is not in the installed catalogue. Nothing was appended.', e_index
+      raise exception 'events[%].type or its schema_version is not in the installed catalogue. Nothing was appended.', places[n] - 1
         using errcode = 'OB002', hint = 'Deploy the catalogue that has it first.';
     elsif problem <> e_aggregate_type then
-      raise exception 'events[%].aggregate_type is not the one that the catalogue has for this type. Nothing was appended.', e_index
+      raise exception 'events[%].aggregate_type is not the one that the catalogue has for this type. Nothing was appended.', places[n] - 1
         using errcode = 'OB002';
     end if;
 
-    if e_nth = 1 then
+    if numbers[n] = 1 then
       insert into outbox.stream as s (aggregate_type, aggregate_id, sequence)
-      values (e_aggregate_type, e_aggregate_id, base + e_count)
+      values (e_aggregate_type, e_aggregate_id, base + counts[n])
       on conflict (aggregate_type, aggregate_id)
-        do update set sequence = greatest(s.sequence, base) + e_count
-      returning s.sequence - e_count into last;
+        do update set sequence = greatest(s.sequence, base) + counts[n]
+      returning s.sequence - counts[n] into last;
       e_key := outbox.aggregate_key(e_aggregate_type, e_aggregate_id);
     end if;
-
-    e_id := case when e -> 'id' is null then outbox.uuid_v7() else (e ->> 'id')::uuid end;
+    e_sequence := last + numbers[n];
+    e_id := case when e ? 'id' then (e ->> 'id')::uuid else outbox.uuid_v7() end;
     e_data := (e -> 'data')::text;
     -- U+FFFE and U+FFFF are legal in JSON, but SQS takes them only as escapes.
-    if e_data ~ '[\uFFFE\uFFFF]' then
+    if strpos(e_data, chr(65534)) > 0 or strpos(e_data, chr(65535)) > 0 then
       e_data := replace(replace(e_data, chr(65534), '\ufffe'), chr(65535), '\uffff');
+    end if;
+    -- Upper bound of the envelope: fixed text, and each attribute as often as it stands there, escapes included.
+    e_bytes := 500 + octet_length(e_data) + coalesce(octet_length(e_metadata::text), 0) + 2 * source_bytes
+      + 2 * (octet_length(to_json(e_aggregate_id)::text) + octet_length(e_type) + octet_length(e_aggregate_type));
+    -- Those two once more: here their escapes are longer than they are.
+    if e_aggregate_id || coalesce(e ->> 'metadata', '') ~ '[\uFFFE\uFFFF]' then
+      e_bytes := e_bytes + 3000;
     end if;
 
     insert into outbox.event (id, aggregate_type, aggregate_id, sequence, type, schema_version, data, metadata, occurred_at)
-    values (e_id, e_aggregate_type, e_aggregate_id, last + e_nth, e_type, e_version, e_data::json, (e -> 'metadata')::json,
+    values (e_id, e_aggregate_type, e_aggregate_id, e_sequence, e_type, e_version, e_data::json, e_metadata::json,
             coalesce((e ->> 'occurred_at')::timestamptz, now()));
 
-    -- Upper bound of the envelope: fixed text, and each attribute as often as it stands there, escapes included.
-    e_bytes := 500 + octet_length(e_data) + coalesce(octet_length((e -> 'metadata')::text), 0) + 2 * source_bytes
-      + 2 * (octet_length(to_json(e_aggregate_id)::text) + octet_length(e_type) + octet_length(e_aggregate_type))
-      + case when e_aggregate_id || coalesce(e ->> 'metadata', '') ~ '[\uFFFE\uFFFF]' then 3000 else 0 end;
     select format('destination "%s": up to %s bytes with its envelope, at most %s fit', d.name, e_bytes, d.max_bytes) into oversized
       from outbox.route r join outbox.destination d on d.number = r.destination
      where r.type = e_type and d.max_bytes < e_bytes;
     if found then
-      raise exception 'events[%].data is too large for %. Nothing was appended.', e_index, oversized
+      raise exception 'events[%].data is too large for %. Nothing was appended.', places[n] - 1, oversized
         using errcode = 'OB003', hint = 'Store the large part elsewhere and put a reference to it into the event.';
     end if;
 
     insert into outbox.delivery (event_id, destination, partition, aggregate_key, sequence, bytes)
-    select e_id, r.destination, get_byte(uuid_send(e_key), 0) & 63, e_key, last + e_nth, e_bytes
+    select e_id, r.destination, get_byte(uuid_send(e_key), 0) & 63, e_key, e_sequence, e_bytes
       from outbox.route r
      where r.type = e_type
      order by r.destination;
 
-    ids[e_index] := e_id;
-    sequences[e_index] := last + e_nth;
+    ids[places[n]] := e_id;
+    sequences[places[n]] := e_sequence;
   end loop;
 
-  for i in 0 .. coalesce(array_length(ids, 1), 0) - 1 loop
-    id := ids[i];
-    sequence := sequences[i];
+  for n in 1 .. coalesce(cardinality(ids), 0) loop
+    id := ids[n];
+    sequence := sequences[n];
     return next;
   end loop;
 end

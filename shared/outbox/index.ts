@@ -5,13 +5,17 @@
  *                         The SQL side is `migrations/outbox/0003_append.sql`: sequence under the aggregate's row lock, one delivery per route.
  * 2. `relay/relay.ts`     the loop: lease, fetch, pack, publish, settle.
  *    `relay/lease.ts`     partitions are leased, not rows; `relay/share.ts` says how many each relay gets.
- *    `relay/fetch.ts`     finds aggregates with work, and looks up everything of them that is not out yet: what order rests on.
- *    `relay/chains.ts`    a delivery is offered only when every lower one of its aggregate was acknowledged.
+ *    `relay/lane.ts`      one destination's work: calls, a scan for more and a settlement, all at once.
+ *    `relay/cursor.ts`    how far the scan has come; `relay/find.ts` finds aggregates with work, and looks up everything of them that is
+ *                         not out yet: what order rests on.
+ *    `relay/backlog.ts`   what is held in memory: a delivery is offered only when every lower one of its aggregate was acknowledged.
  *    `relay/pack.ts`      heads of different aggregates fill a call.
  *    `publish/`           the port to a queue or bus, with SQS and EventBridge behind it.
  *    `relay/outcome.ts`   published, retry, parked, or an outage that is nobody's fault; `relay/failure-class.ts` by which code.
  *    `relay/settle.ts`    writes it down: first publish, then mark.
  * 3. `lag.ts`             what waits, seen independently of the relay.
+ * 4. `operate/`           what a person does about it: list what is parked, send it again, leave it out, let go what it blocked, go on after a
+ *                         restore. The SQL side is `migrations/outbox/0006_operations.sql`: each act locks, looks again, and is audited.
  */
 export type { AnyEvent } from './append.ts';
 export {
@@ -31,13 +35,19 @@ export {
   NotATransactionError,
 } from './errors.ts';
 export { type DestinationLag, type Lag, readLag } from './lag.ts';
+export { listParked, type ListParkedOptions, type ParkedDelivery, type ParkedPage } from './operate/list-parked.ts';
+export { OperationError } from './operate/operation-error.ts';
+export { redrive, type Redriven } from './operate/redrive.ts';
+export { restore, type Restored } from './operate/restore.ts';
+export { skip, type Skipped } from './operate/skip.ts';
+export { type BlockedAggregate, unblock } from './operate/unblock.ts';
 export { eventBridgePublisher, type EventBridgePublisherOptions } from './publish/eventbridge-publisher.ts';
 export { messageGroupId } from './publish/group-id.ts';
 export { PublishError } from './publish/publish-error.ts';
 export type { Message, Publisher, PublisherLimits, PublishResult } from './publish/publisher.ts';
 export { sqsPublisher, type SqsPublisherOptions } from './publish/sqs-publisher.ts';
 export { type Clock, systemClock } from './relay/clock.ts';
-export type { WindowLimits } from './relay/fetch.ts';
+export type { WindowLimits } from './relay/lane.ts';
 export type { RetryPolicy } from './relay/outcome.ts';
 export { type RelayConnection, type RelayEnd, type RelayOptions, type RelayReport, runRelay } from './relay/relay.ts';
 export type { Transaction } from './transaction-check.ts';

@@ -11,6 +11,7 @@ const RESTRICTED = [
   'sealed_ledger',
   'sealed_monitor',
   'sealed_janitor',
+  'sealed_operator',
   'sealed_writer',
 ] as const satisfies readonly TestUser[];
 const clients = new Map<TestUser, pg.Client>();
@@ -122,11 +123,29 @@ const RELAY_UPDATES = [
   'relay.seen_at',
   'relay.ended_at',
 ];
+const ACTS = [
+  `select outbox.redrive(1, 'r')`,
+  `select outbox.skip(1, 'r')`,
+  `select outbox.unblock('queue', 'thing', '1', 'r')`,
+  `select outbox.restore('c', 'r')`,
+  'select outbox.list_parked()',
+];
+const SET_ASIDE = `select outbox.set_aside(1, 'r')`;
+/** What the acts are made of: each would be an act without a lock, a check or an audit. */
+const INNER = [
+  `select outbox.begin_act('r')`,
+  'select outbox.lock_delivery(1)',
+  'select outbox.release_chain(1::smallint, gen_random_uuid())',
+  'select outbox.put_tombstone(null)',
+  'select outbox.is_behind_parked(null)',
+  'select outbox.describe(null)',
+];
 const CATALOGUE = ['installation', 'event_type', 'destination', 'route'];
 const APPEND = `select outbox.append(${ANY_EVENT})`;
 const except = (tables: readonly string[]): string[] => OUTBOX.filter((table) => !tables.includes(table));
 
 const ESCAPES = [
+  ...INNER,
   `select outbox.install_catalogue('{}')`,
   'create schema mine',
   ...['outbox', 'inbox', 'sample', 'public', 'sealed_outbox'].map((schema) => `create table ${schema}.mine (n int)`),
@@ -221,6 +240,21 @@ const TABLE: readonly Rights[] = [
     ],
   },
   {
+    user: 'sealed_operator',
+    // Nothing is parked or blocked here: the acts that could find nothing to do are tried in operate.test.ts.
+    may: [`select outbox.restore('c', 'r')`, 'select outbox.list_parked()'],
+    mustNot: [
+      ...reading('outbox', OUTBOX),
+      ...writing('outbox', OUTBOX),
+      ...updating(),
+      APPEND,
+      `select nextval('outbox.delivery_position_seq')`,
+      ...reading('inbox', INBOX),
+      ...writing('inbox', INBOX),
+      ...reading('sample', ['invoice', 'payment', 'idempotency', 'ledger_invoice', 'ledger_entry']),
+    ],
+  },
+  {
     user: 'sealed_ledger',
     may: [
       ...reading('inbox', INBOX),
@@ -271,6 +305,13 @@ async function otherThan(expected: string | null, user: TestUser, statements: re
   }
   return others;
 }
+
+describe.each(TABLE.filter(({ user }) => user !== 'sealed_operator'))('$user', ({ user }) => {
+  it('may do none of the acts of operators; only a relay may set aside, and only what the catalogue says', async () => {
+    expect(await otherThan(FORBIDDEN, user, ACTS)).toEqual([]);
+    expect(await sqlStateOf(user, SET_ASIDE)).toBe(user === 'sealed_relay' ? 'OB006' : FORBIDDEN);
+  });
+});
 
 describe.each(TABLE)('$user', ({ user, may, mustNot }) => {
   it('may do its work', async () => {
@@ -328,11 +369,20 @@ describe('no user', () => {
     expect(functions.rows).toEqual([{ append: false, key: false }]);
   });
 
-  it('is taken in by an object of its own: append looks nothing up where a caller could put it', async () => {
+  it('is taken in by an object of its own: what runs as the owner looks nothing up where a caller could put it', async () => {
     const { rows } = await as('sealed_migrator').query(
-      `select p.proname, p.proconfig from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-        where n.nspname in ('outbox', 'inbox', 'sample') and p.prosecdef`,
+      `select p.proname, p.proowner::regrole::text as owner, p.proconfig
+         from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+        where n.nspname in ('outbox', 'inbox', 'sample') and p.prosecdef
+        order by p.proname`,
     );
-    expect(rows).toEqual([{ proname: 'append', proconfig: ['search_path=pg_catalog, pg_temp'] }]);
+    const path = 'search_path=pg_catalog, pg_temp';
+    expect(rows).toEqual(
+      ['append', 'list_parked', 'redrive', 'restore', 'set_aside', 'skip', 'unblock'].map((proname) => ({
+        proname,
+        owner: 'outbox_owner',
+        proconfig: expect.arrayContaining([path]),
+      })),
+    );
   });
 });

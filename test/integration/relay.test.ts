@@ -406,8 +406,11 @@ describe('leases, crashes and connections', () => {
       [me],
     );
     const delivery = { position: rows[0].position, partition: rows[0].partition } as never;
-    await settle(relay, me, [{ delivery, outcome: { kind: 'parked', error: 'late' } }]);
-    await settle(relay, me, [{ delivery, outcome: { kind: 'retry', delayMs: 5, error: 'late' } }]);
+    const { lease_token: token } = (
+      await owner.query('select lease_token from outbox.partition where number = $1', [rows[0].partition])
+    ).rows[0];
+    await settle(relay, me, [{ delivery, token, outcome: { kind: 'parked', error: 'late' } }]);
+    await settle(relay, me, [{ delivery, token, outcome: { kind: 'retry', delayMs: 5, error: 'late' } }]);
     expect(await states()).toEqual({ 'a#1': 'published' });
   });
 
@@ -418,7 +421,7 @@ describe('leases, crashes and connections', () => {
     const relay = await database.client('sealed_relay');
     const delivery = { position: rows[0].position, partition: rows[0].partition } as never;
     await settle(relay, '00000000-0000-4000-8000-000000000002', [
-      { delivery, outcome: { kind: 'parked', error: 'not mine' } },
+      { delivery, token: '0', outcome: { kind: 'parked', error: 'not mine' } },
     ]);
     expect(await states()).toEqual({ 'a#1': 'pending' });
   });

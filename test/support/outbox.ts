@@ -23,6 +23,7 @@ interface TestEventType {
   readonly aggregate_type?: string;
   readonly destinations?: readonly string[];
   readonly schema_version?: number;
+  readonly when_parked?: 'block' | 'skip';
 }
 
 export const QUEUE: TestDestination = { name: 'queue', kind: 'sqs-fifo' };

@@ -1,12 +1,8 @@
-import {
-  GetQueueAttributesCommand,
-  SendMessageBatchCommand,
-  type SendMessageBatchRequestEntry,
-  type SQSClient,
-} from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand, type SendMessageBatchRequestEntry, type SQSClient } from '@aws-sdk/client-sqs';
 import { awsCall } from './aws-call.ts';
 import { PublishError } from './publish-error.ts';
 import type { Message, Publisher, PublishResult } from './publisher.ts';
+import { sqsSend } from './sqs-send.ts';
 
 export interface SqsPublisherOptions {
   readonly client: SQSClient;
@@ -19,6 +15,7 @@ export interface SqsPublisherOptions {
 
 /** SQS: at most 10 messages and 1,048,576 bytes a call, one result per message, HTTP 200 even when some were refused. */
 export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPublisherOptions): Publisher {
+  const send = sqsSend(client, queueUrl);
   return {
     limits: { entries: 10, bytes: 1_048_576, timeoutMs },
 
@@ -39,12 +36,9 @@ export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPu
 
     async publish(messages) {
       const { Successful = [], Failed = [] } = await awsCall(timeoutMs, (abortSignal) =>
-        client.send(
-          new SendMessageBatchCommand({
-            QueueUrl: queueUrl,
-            Entries: messages.map((message, index) => entryOf(message, index, fifo)),
-          }),
-          { abortSignal },
+        send(
+          messages.map((message, index) => entryOf(message, index, fifo)),
+          abortSignal,
         ),
       );
       const results = new Map<string, PublishResult>();

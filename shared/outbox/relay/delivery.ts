@@ -1,18 +1,27 @@
 import type { EnvelopeRow } from '../../events/index.ts';
 
-/** What a relay has to send: one event to one destination. */
-export interface Delivery {
+/** A delivery as a scan finds it: everything but the event. */
+export interface Found {
   /** Its row's key: a 64-bit integer as text. */
   readonly position: string;
-  readonly destination: string;
-  readonly partition: number;
+  readonly eventId: string;
   /** The aggregate, as `outbox.aggregate_key` has it. */
-  readonly aggregateKey: string;
+  readonly key: string;
+  readonly partition: number;
   readonly sequence: bigint;
   /** Refusals that were charged to it so far. */
   readonly attempts: number;
   /** Raised by a redrive. */
   readonly run: number;
+  /** Upper bound of the message's size. */
+  readonly bytes: number;
+  readonly state: 'pending' | 'parked' | 'blocked';
+  /** Milliseconds until it may be sent; 0 or less: now. */
+  readonly dueInMs: number;
+}
+
+/** What a relay has to send: one event to one destination. */
+export interface Delivery extends Found {
   readonly event: EnvelopeRow;
 }
 

@@ -1,5 +1,5 @@
 import type { PublisherLimits } from '../publish/publisher.ts';
-import { type Chains, heads } from './chains.ts';
+import { type Backlog, heads } from './backlog.ts';
 import type { Delivery } from './delivery.ts';
 
 export interface Packed<M> {
@@ -20,15 +20,17 @@ export interface Batch<M> {
  * the first that no longer fits closes the batch.
  */
 export function packBatch<M extends { readonly bytes: number }>(
-  chains: Chains,
+  backlog: Backlog,
   limits: PublisherLimits,
   toMessage: (delivery: Delivery) => M,
+  mayStart: (partition: number) => boolean = () => true,
 ): Batch<M> {
   const entries: Packed<M>[] = [];
   const oversized: Packed<M>[] = [];
   let bytes = 0;
-  for (const [key, delivery] of heads(chains)) {
+  for (const [key, delivery] of heads(backlog)) {
     if (entries.length === limits.entries) break;
+    if (!mayStart(delivery.partition)) continue;
     const packed = { key, delivery, message: toMessage(delivery) };
     if (packed.message.bytes > limits.bytes) {
       oversized.push(packed);

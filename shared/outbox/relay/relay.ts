@@ -4,23 +4,13 @@ import type { Queryable } from '../../database/index.ts';
 import { SealedOutboxError } from '../../errors/index.ts';
 import type { Log } from '../../telemetry/index.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { type Circuit, closedCircuit, failed, isProbing, waitFor } from './circuit.ts';
+import { type Circuit, closedCircuit, failed, waitFor } from './circuit.ts';
 import { type Clock, moment, elapsed, systemClock } from './clock.ts';
-import type { Delivery, InstalledDestination } from './delivery.ts';
-import { fetchWindow, readDestinations, type WindowLimits } from './fetch.ts';
-import {
-  endLease,
-  keepLease,
-  type Lease,
-  leaseLeft,
-  markBusy,
-  markIdle,
-  register,
-  workablePartitions,
-} from './lease.ts';
+import type { InstalledDestination } from './delivery.ts';
+import { type Installation, readInstallation } from './find.ts';
+import { runLane, type WindowLimits } from './lane.ts';
+import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
-import { sendWindow } from './send.ts';
-import { settle } from './settle.ts';
 
 /** A connection of the relay's own. It is used by nothing else, and carries no state of a session. */
 export interface RelayConnection extends Queryable {
@@ -37,6 +27,8 @@ export interface RelayOptions {
   readonly log: Log;
   /** The schedule or process that starts this relay; a younger relay of the same slot takes over from an older one. */
   readonly slot: string;
+  /** Identity of the database cluster, where it is fixed: the relay refuses to work on a restored copy. */
+  readonly cluster?: string;
   /** `continuous` polls until its time is over or a younger one takes over; `drain` ends when nothing is due. */
   readonly mode: 'continuous' | 'drain';
   /** Ends at the latest after this long. Seconds; default: never. */
@@ -45,7 +37,7 @@ export interface RelayOptions {
   readonly signal?: AbortSignal;
   /** How long a partition is held without renewal. Seconds; default 30. */
   readonly leaseSeconds?: number;
-  /** Calls in flight per destination; default 8. */
+  /** Calls in flight per destination; default 32. */
   readonly concurrency?: number;
   readonly window?: WindowLimits;
   readonly policy?: RetryPolicy;
@@ -62,14 +54,10 @@ export interface RelayReport {
   readonly parked: number;
 }
 
-const WINDOW: WindowLimits = { rows: 1_000, bytes: 32 * 1024 * 1024, rowsOfAggregate: 100 };
-/** After an outage a few messages probe. */
-const PROBE: WindowLimits = { rows: 10, bytes: 1024 * 1024, rowsOfAggregate: 1 };
+const WINDOW: WindowLimits = { rows: 20_000, bytes: 32 * 1024 * 1024, page: 1_000, rowsOfAggregate: 100 };
 const LEASE_SECONDS = 30;
 /** A call starts only when the lease outlasts its time-out by this. Milliseconds. */
 const MARGIN_MS = 1_000;
-/** Milliseconds between two looks when there was nothing: soon after work, then rarer. */
-const POLL_MS = { least: 20, most: 250 };
 
 interface Run {
   readonly options: RelayOptions;
@@ -107,6 +95,7 @@ export async function runRelay(options: RelayOptions): Promise<RelayReport> {
     try {
       await runSession(run);
     } catch (error) {
+      if (error instanceof SealedOutboxError && error.code === 'RELAY_CLUSTER') throw error;
       failed(database, clock.monotonic(), run.random);
       const { code, name } = error as { code?: string; name?: string };
       options.log.error('the relay lost its database; what was not settled will be fetched again', {
@@ -135,6 +124,17 @@ function checkLease({ publishers, leaseSeconds = LEASE_SECONDS }: RelayOptions):
   }
 }
 
+/** After a restore from a backup sequences would be used twice: `restore` makes the database one that relays may work on. */
+function checkCluster(run: Run, { cluster }: Installation): void {
+  const configured = run.options.cluster;
+  if (configured === undefined || cluster === null || configured === cluster) return;
+  throw new SealedOutboxError(
+    'RELAY_CLUSTER',
+    'This database belongs to another cluster than the one configured: it was restored or copied. Nothing was leased or sent. ' +
+      'Run the operator command `restore` on it first, or configure the relay for its cluster.',
+  );
+}
+
 /** Whether this run should start nothing more; says why. */
 function isOver(run: Run): boolean {
   const { maxSeconds, signal } = run.options;
@@ -154,11 +154,12 @@ async function runSession(run: Run): Promise<void> {
   db.on('error', abort);
   signal?.addEventListener('abort', abort, { once: true });
   try {
+    const installation = await readInstallation(db);
+    checkCluster(run, installation);
     const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
     await keepLease(db, lease, run.clock);
-    const destinations = await readDestinations(db);
-    const lanes = destinations.map((destination) =>
-      runLane(run, db, lease, destination, session.signal).catch(abortAll(session)),
+    const lanes = installation.destinations.map((destination) =>
+      runDestination(run, db, lease, destination, installation.source, session.signal).catch(abortAll(session)),
     );
     void Promise.allSettled(lanes).then(abort);
     const keeping = keepLeasing(run, db, lease, session.signal).catch(abortAll(session));
@@ -194,12 +195,12 @@ async function keepLeasing(run: Run, db: Queryable, lease: Lease, signal: AbortS
   }
 }
 
-/** One destination's work. Lanes share the connection and the lease, and nothing else: one that is away does not stop the others. */
-async function runLane(
+async function runDestination(
   run: Run,
   db: Queryable,
   lease: Lease,
   destination: InstalledDestination,
+  source: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { options, clock } = run;
@@ -215,69 +216,35 @@ async function runLane(
   }
   const circuit = run.circuits.get(destination.name) ?? closedCircuit();
   run.circuits.set(destination.name, circuit);
-  let poll = POLL_MS.least;
-  while (!isOver(run) && !signal.aborted) {
-    const wait = waitFor(circuit, clock.monotonic());
-    if (wait > 0) {
-      if (options.mode === 'drain') return;
-      await clock.sleep(wait, signal);
-      continue;
-    }
-    if (!outlasts(lease, publisher, clock)) {
-      // A renewal is on its way, or the database is slow.
-      await clock.sleep(POLL_MS.most, signal);
-      continue;
-    }
-    if (!(await passesPreflight(run, destination, publisher, circuit))) continue;
-
-    const limits = isProbing(circuit) ? PROBE : (options.window ?? WINDOW);
-    const window = await fetchWindow(db, destination, workablePartitions(lease), limits);
-    if (window.length === 0) {
-      if (options.mode === 'drain' && lease.held.size >= lease.share) return;
-      await clock.sleep(poll, signal);
-      poll = Math.min(poll * 2, POLL_MS.most);
-      continue;
-    }
-    poll = POLL_MS.least;
-    await work(run, db, lease, destination, publisher, circuit, window);
+  while (!(await passesPreflight(run, destination, publisher, circuit))) {
+    if (options.mode === 'drain' || isOver(run) || signal.aborted) return;
+    await clock.sleep(waitFor(circuit, clock.monotonic()), signal);
   }
-}
-
-async function work(
-  run: Run,
-  db: Queryable,
-  lease: Lease,
-  destination: InstalledDestination,
-  publisher: Publisher,
-  circuit: Circuit,
-  window: readonly Delivery[],
-): Promise<void> {
-  const { options, clock } = run;
-  const partitions = new Set(window.map((delivery) => delivery.partition));
-  markBusy(lease, partitions);
-  try {
-    await sendWindow(window, {
-      destination,
-      publisher,
-      circuit,
-      clock,
-      random: run.random,
-      policy: options.policy ?? RETRY_POLICY,
-      log: options.log,
-      concurrency: options.concurrency ?? 8,
-      mayStart: (partition) => !isOver(run) && lease.held.has(partition) && outlasts(lease, publisher, clock),
-      settle: async (entries) => {
-        await settle(db, lease.owner, entries);
-        for (const { outcome } of entries) {
-          if (outcome.kind === 'published') run.counts.published += 1;
-          else if (outcome.kind === 'retry') run.counts.retried += 1;
-          else run.counts.parked += 1;
-        }
-      },
-    });
-  } finally {
-    markIdle(lease, partitions);
-  }
+  await runLane({
+    db,
+    lease,
+    destination,
+    source,
+    publisher,
+    circuit,
+    clock,
+    random: run.random,
+    log: options.log,
+    policy: options.policy ?? RETRY_POLICY,
+    window: options.window ?? WINDOW,
+    concurrency: options.concurrency ?? 32,
+    drain: options.mode === 'drain',
+    isOver: () => isOver(run),
+    mayStart: () => outlasts(lease, publisher, clock),
+    settled: (entries) => {
+      for (const { outcome } of entries) {
+        if (outcome.kind === 'published') run.counts.published += 1;
+        else if (outcome.kind === 'retry') run.counts.retried += 1;
+        else run.counts.parked += 1;
+      }
+    },
+    signal,
+  });
 }
 
 function outlasts(lease: Lease, publisher: Publisher, clock: Clock): boolean {

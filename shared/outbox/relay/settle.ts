@@ -5,6 +5,8 @@ import type { Outcome } from './outcome.ts';
 export interface Settled {
   readonly delivery: Delivery;
   readonly outcome: Exclude<Outcome, { kind: 'outage' }>;
+  /** The lease of its partition under which it was sent. */
+  readonly token: string;
 }
 
 /**
@@ -20,21 +22,23 @@ export async function settle(db: Queryable, owner: string, entries: readonly Set
   const delayMs: (number | null)[] = [];
   const error: (string | null)[] = [];
   const messageId: (string | null)[] = [];
-  const partitions = new Set<number>();
-  for (const { delivery, outcome } of entries) {
+  const leases = new Map<number, string>();
+  for (const { delivery, outcome, token } of entries) {
     position.push(delivery.position);
     state.push(outcome.kind === 'retry' ? 'pending' : outcome.kind);
     delayMs.push(outcome.kind === 'retry' ? outcome.delayMs : null);
     error.push(outcome.kind === 'published' ? null : outcome.error);
     messageId.push(outcome.kind === 'published' ? outcome.messageId : null);
-    if (outcome.kind !== 'published') partitions.add(delivery.partition);
+    if (outcome.kind !== 'published') leases.set(delivery.partition, token);
   }
   await db.query(
     `with held as (
-       select number from outbox.partition
-        where number = any ($7) and lease_owner = $1 and lease_expires_at > clock_timestamp()
-        order by number
-          for share
+       select p.number
+         from unnest($7::smallint[], $8::bigint[]) as l (number, token)
+         join outbox.partition p on p.number = l.number
+        where p.lease_owner = $1 and p.lease_token = l.token and p.lease_expires_at > clock_timestamp()
+        order by p.number
+          for share of p
      )
      update outbox.delivery d
         set state = s.state::outbox.delivery_state,
@@ -49,6 +53,6 @@ export async function settle(db: Queryable, owner: string, entries: readonly Set
       where d.position = s.position
         and d.state <> 'published'
         and (s.state = 'published' or (d.state = 'pending' and d.partition in (select number from held)))`,
-    [owner, position, state, delayMs, error, messageId, [...partitions]],
+    [owner, position, state, delayMs, error, messageId, [...leases.keys()], [...leases.values()]],
   );
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chainsOf, depart } from '../../../shared/outbox/relay/chains.ts';
+import { depart } from '../../../shared/outbox/relay/backlog.ts';
 import type { Delivery } from '../../../shared/outbox/relay/delivery.ts';
 import { packBatch } from '../../../shared/outbox/relay/pack.ts';
-import { delivery } from '../../support/delivery.ts';
+import { backlogOf, delivery } from '../../support/delivery.ts';
 
 const LIMITS = { entries: 10, bytes: 1_000, timeoutMs: 5_000 };
 /** `data` is the size, as text. */
@@ -14,14 +14,14 @@ const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ mi
 });
 const heads = (of: readonly number[]): Delivery[] =>
   of.map((size, index) => delivery({ aggregate: `a${index}`, sequence: 1, data: String(size) }));
-const packed = (of: readonly number[]) => packBatch(chainsOf(heads(of), true), LIMITS, bytesOf);
+const packed = (of: readonly number[]) => packBatch(backlogOf(heads(of)), LIMITS, bytesOf);
 
 describe('packing a call', () => {
   it('keeps within ten entries and the bytes of one call, in order, and leaves nothing out that fits', () => {
     fc.assert(
       fc.property(sizes, (all) => {
         const window = heads(all);
-        const { entries, oversized } = packBatch(chainsOf(window, true), LIMITS, bytesOf);
+        const { entries, oversized } = packBatch(backlogOf(window), LIMITS, bytesOf);
         const sum = entries.reduce((bytes, entry) => bytes + entry.message.bytes, 0);
         expect(entries.length).toBeLessThanOrEqual(10);
         expect(sum).toBeLessThanOrEqual(1_000);
@@ -39,13 +39,13 @@ describe('packing a call', () => {
   it('case 16: splits bodies that are each under the limit when their sum is over it, and all go', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 1, maxLength: 40 }), (all) => {
-        const chains = chainsOf(heads(all), true);
+        const backlog = backlogOf(heads(all));
         const sent: Delivery[] = [];
         while (sent.length < all.length) {
-          const { entries } = packBatch(chains, LIMITS, bytesOf);
+          const { entries } = packBatch(backlog, LIMITS, bytesOf);
           expect(entries.length).toBeGreaterThan(0);
           depart(
-            chains,
+            backlog,
             entries.map((entry) => entry.key),
           );
           sent.push(...entries.map((entry) => entry.delivery));
@@ -70,13 +70,13 @@ describe('packing a call', () => {
     const window = [1, 2, 3].flatMap((sequence) =>
       ['x', 'y'].map((aggregate) => delivery({ aggregate, sequence, data: '1' })),
     );
-    const { entries } = packBatch(chainsOf(window, true), LIMITS, bytesOf);
+    const { entries } = packBatch(backlogOf(window), LIMITS, bytesOf);
     expect(entries.map(({ delivery: { event } }) => event.id)).toEqual(['x#1', 'y#1']);
   });
 
   it('takes several of one aggregate where the destination keeps no order', () => {
     const window = [1, 2, 3].map((sequence) => delivery({ aggregate: 'x', sequence, data: '1' }));
-    expect(packBatch(chainsOf(window, false), LIMITS, bytesOf).entries).toHaveLength(3);
+    expect(packBatch(backlogOf(window, false), LIMITS, bytesOf).entries).toHaveLength(3);
   });
 
   it('gives nothing when no head is ready', () => {

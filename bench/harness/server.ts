@@ -1,0 +1,118 @@
+import pg from 'pg';
+import { asSuperuser, createDatabase, type LocalPostgres, MIGRATOR, startPostgres } from '../../local/postgres.ts';
+import { ensureLogins, type Login, migrate, readMigrations } from '../../shared/database/index.ts';
+
+/**
+ * As a server that keeps its data: full-page images in the WAL and a flush at every commit, because both belong to what is compared. The sizes of
+ * the buffers are those of a small instance.
+ */
+const SETTINGS = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  wal_level: 'replica',
+  shared_buffers: '1GB',
+  max_wal_size: '8GB',
+  checkpoint_timeout: '15min',
+  maintenance_work_mem: '256MB',
+  max_connections: 100,
+};
+
+const TEMPLATE = 'bench_template';
+
+const LOGINS = [
+  { user: 'sealed_relay', roles: ['outbox_relay'] },
+  { user: 'sealed_writer', roles: ['outbox_writer'] },
+] as const satisfies readonly Login[];
+
+export type BenchUser = (typeof LOGINS)[number]['user'] | typeof MIGRATOR | 'postgres';
+
+/** How to connect; plain data, so that it can be handed to another process. */
+export interface Connection {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+  readonly password: string;
+}
+
+/** A migrated database of a benchmark's own, with the catalogue `thing.happened` → destination `queue` (SQS FIFO). */
+export interface BenchDatabase {
+  readonly name: string;
+  connection(user: BenchUser): Connection;
+  connect(user: BenchUser): Promise<pg.Client>;
+  /** Ends what `connect` opened and drops the database. */
+  drop(): Promise<void>;
+}
+
+export interface BenchServer {
+  /** Clones the migrated template. */
+  database(): Promise<BenchDatabase>;
+  stop(): Promise<void>;
+}
+
+export async function startServer(): Promise<BenchServer> {
+  const server = await startPostgres({ settings: SETTINGS });
+  try {
+    await createDatabase(server, TEMPLATE);
+    const client = new pg.Client(connection(server, TEMPLATE, MIGRATOR));
+    await client.connect();
+    try {
+      await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+      await ensureLogins(client, LOGINS, { auth: 'password', password: server.password });
+      await installCatalogue(client);
+    } finally {
+      await client.end();
+    }
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  let count = 0;
+  return {
+    database: () => cloneTemplate(server, `bench_${(count += 1)}`),
+    stop: () => server.stop(),
+  };
+}
+
+async function cloneTemplate(server: LocalPostgres, name: string): Promise<BenchDatabase> {
+  await asSuperuser(server, 'postgres', (client) =>
+    client.query(`create database ${name} template ${TEMPLATE} owner ${MIGRATOR}`),
+  );
+  const open: pg.Client[] = [];
+  return {
+    name,
+    connection: (user) => connection(server, name, user),
+    async connect(user) {
+      const client = new pg.Client(connection(server, name, user));
+      await client.connect();
+      open.push(client);
+      return client;
+    },
+    async drop() {
+      await Promise.allSettled(open.map((client) => client.end()));
+      await asSuperuser(server, 'postgres', (client) => client.query(`drop database ${name} with (force)`));
+    },
+  };
+}
+
+function connection(server: LocalPostgres, database: string, user: BenchUser): Connection {
+  return { host: '127.0.0.1', port: server.port, database, user, password: server.password };
+}
+
+async function installCatalogue(client: pg.Client): Promise<void> {
+  await client.query('select outbox.install_catalogue($1)', [
+    JSON.stringify({
+      source: '/bench',
+      destinations: [{ name: 'queue', kind: 'sqs-fifo', group_id: 'aggregate-id', max_bytes: 1_048_576 }],
+      event_types: [
+        {
+          type: 'thing.happened',
+          schema_version: 1,
+          aggregate_type: 'thing',
+          when_parked: 'block',
+          destinations: ['queue'],
+        },
+      ],
+    }),
+  ]);
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
+import { type Figure, median, quantile } from '../harness/figure.ts';
+import { BARE_INSERT, ONE_TABLE_OUTBOX } from '../harness/one-table-outbox.ts';
+import type { BenchDatabase } from '../harness/server.ts';
+
+const AGGREGATES = 10_000;
+const ROUNDS = 10;
+/** 1 KB, as the events of the other benchmarks. */
+const DATA = { text: 'x'.repeat(1000) };
+
+const BUSINESS_TABLES = `
+  create table customer (id integer primary key, invoices integer not null default 0, due bigint not null default 0);
+  insert into customer select generate_series(0, ${AGGREGATES - 1});
+  create table business_invoice (
+    id          uuid primary key,
+    customer_id integer not null references customer,
+    total_minor bigint not null,
+    currency    text not null,
+    lines       jsonb not null,
+    created_at  timestamptz not null default now()
+  );
+  create index on business_invoice (customer_id, created_at);
+  grant select, insert, update on customer, business_invoice to sealed_writer`;
+
+type WriteEvent = (client: pg.Client, id: string, aggregate: number) => Promise<unknown>;
+
+const withAppend: WriteEvent = (client, id, aggregate) =>
+  client.query('select id, sequence from outbox.append($1)', [
+    JSON.stringify([
+      { id, type: 'thing.happened', aggregate_type: 'thing', aggregate_id: `thing-${aggregate}`, data: DATA },
+    ]),
+  ]);
+
+const withBareInsert: WriteEvent = (client, id, aggregate) =>
+  client.query(BARE_INSERT, [id, 'thing', `thing-${aggregate}`, 'thing.happened', JSON.stringify(DATA)]);
+
+/** An invoice with its lines, the customer's balance, and the event: five statements, one commit. */
+async function businessTransaction(client: pg.Client, writeEvent: WriteEvent): Promise<void> {
+  const id = randomUUID();
+  const customer = Math.floor(Math.random() * AGGREGATES);
+  await client.query('begin');
+  await client.query(
+    'insert into business_invoice (id, customer_id, total_minor, currency, lines) values ($1, $2, $3, $4, $5)',
+    [id, customer, 119_00, 'EUR', '[{"article": "chair", "quantity": 2, "priceMinor": 5950}]'],
+  );
+  await client.query('update customer set invoices = invoices + 1, due = due + $2 where id = $1', [customer, 119_00]);
+  await writeEvent(client, id, customer);
+  await client.query('commit');
+}
+
+/** Milliseconds that each transaction took, all clients together. */
+async function round(clients: readonly pg.Client[], each: number, writeEvent: WriteEvent): Promise<number[]> {
+  const times: number[] = [];
+  await Promise.all(
+    clients.map(async (client) => {
+      for (let n = 0; n < each; n += 1) {
+        const start = performance.now();
+        await businessTransaction(client, writeEvent);
+        times.push(performance.now() - start);
+      }
+    }),
+  );
+  return times;
+}
+
+interface Comparison {
+  readonly ratio: number;
+  readonly appendMs: number;
+  readonly bareMs: number;
+}
+
+/** Rounds of both in turn, so that what else the machine does meets both; the ratio is the median of the rounds' ratios. */
+async function compare(clients: readonly pg.Client[], each: number): Promise<Comparison> {
+  await round(clients, Math.ceil(each / 4), withAppend);
+  await round(clients, Math.ceil(each / 4), withBareInsert);
+  const append: number[] = [];
+  const bare: number[] = [];
+  for (let n = 0; n < ROUNDS; n += 1) {
+    bare.push(mean(await round(clients, each, withBareInsert)));
+    append.push(mean(await round(clients, each, withAppend)));
+  }
+  return {
+    ratio: median(append.map((ms, n) => ms / (bare[n] ?? Number.NaN))),
+    appendMs: median(append),
+    bareMs: median(bare),
+  };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Milliseconds inside the server, without the way there: what append costs, and what a bare insert does. */
+async function serverTimes(database: BenchDatabase): Promise<{ append: number; bare: number }> {
+  const client = await database.connect('postgres');
+  const { rows } = await client.query('select outbox.uuid_v7() as id from generate_series(1, 4000)');
+  const spent: { append: number[]; bare: number[] } = { append: [], bare: [] };
+  for (const [index, { id }] of rows.entries()) {
+    const kind = index % 2 === 0 ? 'append' : 'bare';
+    const literal = JSON.stringify(DATA);
+    const event = `[{"id":"${id}","type":"thing.happened","aggregate_type":"thing","aggregate_id":"thing-${index}","data":${literal}}]`;
+    const { rows: explained } = await client.query(
+      kind === 'append'
+        ? `explain (analyze, format json) select * from outbox.append('${event}')`
+        : `explain (analyze, format json) insert into one_table_outbox (id, aggregate_type, aggregate_id, type, payload)
+             values ('${id}', 'thing', 'thing-${index}', 'thing.happened', '${literal}')`,
+    );
+    spent[kind].push(explained[0]['QUERY PLAN'][0]['Execution Time']);
+  }
+  return { append: quantile(spent.append, 0.5), bare: quantile(spent.bare, 0.5) };
+}
+
+async function run(bench: Bench): Promise<Figure[]> {
+  const database = await bench.server.database();
+  try {
+    const owner = await database.connect('sealed_migrator');
+    await owner.query(ONE_TABLE_OUTBOX);
+    await owner.query(BUSINESS_TABLES);
+    const clients = await Promise.all(Array.from({ length: 8 }, () => database.connect('sealed_writer')));
+    const one = await compare(clients.slice(0, 1), sized(bench, 1000));
+    const eight = await compare(clients, sized(bench, 1000));
+    const server = await serverTimes(database);
+    return [
+      { name: 'transaction with append ÷ with bare insert, 1 client', value: one.ratio, unit: '×', goal: { atMost: 1.25 } },
+      { name: '  with append', value: one.appendMs, unit: 'ms' },
+      { name: '  with bare insert', value: one.bareMs, unit: 'ms' },
+      { name: 'transaction with append ÷ with bare insert, 8 clients', value: eight.ratio, unit: '×', goal: { atMost: 1.4 } },
+      { name: '  with append', value: eight.appendMs, unit: 'ms' },
+      { name: '  with bare insert', value: eight.bareMs, unit: 'ms' },
+      { name: 'outbox.append of one event, in the server', value: server.append, unit: 'ms' },
+      { name: 'bare insert of one event, in the server', value: server.bare, unit: 'ms' },
+    ];
+  } finally {
+    await database.drop();
+  }
+}
+
+export const append: Benchmark = {
+  name: 'append',
+  what: 'a business transaction with one append against the same with a bare insert',
+  run,
+};

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto';
+import {
+  SendMessageBatchCommand,
+  type SendMessageBatchRequestEntry,
+  type SendMessageBatchResult,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { Sha256 } from '@smithy/core/checksum';
+import { HttpRequest } from '@smithy/core/protocols';
+import { SignatureV4 } from '@smithy/signature-v4';
+
+/** One SendMessageBatch. Rejects when the call as a whole failed. */
+export type SendBatch = (
+  entries: readonly SendMessageBatchRequestEntry[],
+  abortSignal: AbortSignal,
+) => Promise<Pick<SendMessageBatchResult, 'Successful' | 'Failed'>>;
+
+/**
+ * The relay's one hot call, on the SDK's own signer, credentials, clock and connections, but without its serialisation and middleware: those
+ * took 1.5 ms of CPU for ten messages of 1 KB where this takes 0.6 ms (Node 24, 2 cores, SDK 3.1169).
+ *
+ * The SDK makes the first call, from which the resolved address is learnt, and the next one after every failure: it knows how to
+ * correct the clock, and its errors are the ones that others know.
+ */
+export function sqsSend(client: SQSClient, queueUrl: string): SendBatch {
+  let address: Address | undefined;
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      address = addressOf(args.request) ?? address;
+      return next(args);
+    },
+    { step: 'finalizeRequest', name: 'sealedOutboxAddress', override: true },
+  );
+  const signer = new SignatureV4({
+    service: 'sqs',
+    region: client.config.region,
+    credentials: client.config.credentials,
+    sha256: Sha256,
+  });
+  let healthy = false;
+
+  return async (entries, abortSignal) => {
+    const direct = healthy ? address : undefined;
+    healthy = false;
+    const answer =
+      direct === undefined
+        ? await client.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: [...entries] }), { abortSignal })
+        : await send(client, signer, direct, JSON.stringify({ QueueUrl: queueUrl, Entries: entries }), abortSignal);
+    healthy = true;
+    return direct === undefined ? answer : verified(entries, answer);
+  };
+}
+
+interface Address {
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port?: number;
+  readonly path: string;
+}
+
+function addressOf(request: unknown): Address | undefined {
+  if (!HttpRequest.isInstance(request)) return undefined;
+  const { protocol, hostname, port, path } = request;
+  return { protocol, hostname, path, ...(port !== undefined && { port }) };
+}
+
+async function send(
+  client: SQSClient,
+  signer: SignatureV4,
+  address: Address,
+  body: string,
+  abortSignal: AbortSignal,
+): Promise<Pick<SendMessageBatchResult, 'Successful' | 'Failed'>> {
+  const { hostname, port } = address;
+  const request = new HttpRequest({
+    ...address,
+    method: 'POST',
+    headers: {
+      host: port === undefined ? hostname : `${hostname}:${port}`,
+      'content-type': 'application/x-amz-json-1.0',
+      'content-length': String(Buffer.byteLength(body)),
+      'x-amz-target': 'AmazonSQS.SendMessageBatch',
+      // Error codes as the SDK reports them.
+      'x-amzn-query-mode': 'true',
+    },
+    body,
+  });
+  const signingDate = new Date(Date.now() + client.config.systemClockOffset);
+  const signed = await signer.sign(request, { signingDate });
+  const { response } = await client.config.requestHandler.handle(signed as HttpRequest, { abortSignal });
+  const chunks: Buffer[] = [];
+  for await (const chunk of response.body) chunks.push(chunk);
+  const text = Buffer.concat(chunks).toString('utf8');
+  if (response.statusCode === 200) return JSON.parse(text);
+  throw errorOf(response.statusCode, response.headers['x-amzn-query-error'], text);
+}
+
+/** As the SDK throws it. `AWS.SimpleQueueService.NonExistentQueue;Sender` in the header, or `com.amazonaws.sqs#QueueDoesNotExist` in the body. */
+function errorOf(status: number, header: string | undefined, text: string): Error {
+  let type: unknown;
+  let message: unknown;
+  try {
+    ({ __type: type, message } = JSON.parse(text));
+  } catch {
+    // No JSON: a proxy or a load balancer answered.
+  }
+  const name = header?.split(';')[0] ?? (typeof type === 'string' ? type.split('#').at(-1) : undefined) ?? 'Unknown';
+  const said = typeof message === 'string' ? message : 'the call failed';
+  return Object.assign(new Error(said), { name, $metadata: { httpStatusCode: status } });
+}
+
+/** SQS names the MD5 of what it stored: one that differs was damaged on the way. */
+function verified(
+  entries: readonly SendMessageBatchRequestEntry[],
+  { Successful = [], Failed = [] }: Pick<SendMessageBatchResult, 'Successful' | 'Failed'>,
+): Pick<SendMessageBatchResult, 'Successful' | 'Failed'> {
+  const bodies = new Map(entries.map((entry) => [entry.Id, entry.MessageBody ?? '']));
+  const damaged = Successful.filter(
+    ({ Id, MD5OfMessageBody }) =>
+      MD5OfMessageBody !==
+      createHash('md5')
+        .update(bodies.get(Id) ?? '', 'utf8')
+        .digest('hex'),
+  );
+  if (damaged.length === 0) return { Successful, Failed };
+  return {
+    Successful: Successful.filter((entry) => !damaged.includes(entry)),
+    Failed: [
+      ...Failed,
+      ...damaged.map(({ Id }) => ({
+        Id,
+        Code: 'InvalidChecksum',
+        SenderFault: false,
+        Message: 'the queue stored other bytes than were sent',
+      })),
+    ],
+  };
+}
