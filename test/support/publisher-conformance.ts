@@ -269,7 +269,7 @@ function fifoConformance(
       const [invoice, payment] = [of('invoice/42'), of('payment/42')];
       await publisher().publish([invoice, payment]);
       const received = await arrivals([invoice, payment]);
-      expect(received.map((it) => it.groupId).toSorted()).toEqual([invoice.groupId, payment.groupId]);
+      expect(new Set(received.map((it) => it.groupId))).toEqual(new Set([invoice.groupId, payment.groupId]));
     });
 
     it('case 56, at the edge: group ids of 128 characters with every kind of punctuation', async () => {
