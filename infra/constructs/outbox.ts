@@ -63,7 +63,7 @@ export class Outbox extends Construct {
       environment: {
         OUTBOX_INSTALLATION: this.installation,
         OUTBOX_DESTINATIONS: stack.toJsonString(
-          Object.fromEntries(destinations.map(([name, destination]) => [name, addressOf(destination)])),
+          Object.fromEntries(destinations.map(([name, destination]) => [name, addressOf(destination, stack)])),
         ),
         OUTBOX_SLOT: slot,
         RELAY_MODE: props.mode ?? 'continuous',
@@ -140,8 +140,12 @@ export class Outbox extends Construct {
 }
 
 /** As `functions/relay` reads it. */
-function addressOf(destination: EventQueue | IEventBus): Record<string, string> {
-  if (isBus(destination)) return { kind: 'eventbridge', bus: destination.eventBusArn };
+function addressOf(destination: EventQueue | IEventBus, { account, region }: Stack): Record<string, string> {
+  if (isBus(destination)) {
+    // By its name at home (the local cloud describes no bus by its ARN), by its ARN in another account or region.
+    const home = destination.env.account === account && destination.env.region === region;
+    return { kind: 'eventbridge', bus: home ? destination.eventBusName : destination.eventBusArn };
+  }
   return { kind: destination.fifo ? 'sqs-fifo' : 'sqs', url: destination.queue.queueUrl };
 }
 

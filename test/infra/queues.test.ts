@@ -1,6 +1,7 @@
 import { App, Duration, Stack } from 'aws-cdk-lib';
 import { Match, Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
+import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { EventQueue } from '../../infra/index.ts';
 import { type Resource, synthesise } from './synthesised.ts';
 
@@ -43,7 +44,7 @@ describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) =
     const arnOf = (start: string) => ({ 'Fn::GetAtt': [expect.stringMatching(start), 'Arn'] });
     expect(bus.Properties).toMatchObject({
       EventBusName: { Ref: expect.stringMatching(/^Bus/) },
-      EventPattern: { source: ['/invoices'] },
+      EventPattern: { source: [definition.source] },
       Targets: [
         { Arn: arnOf('AnalyticsQueue'), InputPath: '$.detail', DeadLetterConfig: { Arn: arnOf('AnalyticsDead') } },
       ],

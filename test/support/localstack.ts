@@ -38,7 +38,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const wanted = process.env['SEALED_OUTBOX_LOCALSTACK'] ?? 'process';
   const started = wanted === 'container' ? await startContainer() : await startProcess();
   project.provide('localstack', started.localstack);
-  return started.stop;
+  return () => started.stop();
 }
 
 interface Started {

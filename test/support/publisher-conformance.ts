@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Message, PublishError, type Publisher } from '../../shared/outbox/index.ts';
@@ -197,30 +196,33 @@ export function publisherConformance(name: string, promised: Promised, make: () 
       });
 
       it.each([
-        ['hangs up', (_request, response) => response.destroy()],
-        ['sends half an answer', (_request, response) => response.writeHead(200).write('{"') && response.destroy()],
-        ['is a proxy with a page of its own', (_request, response) => response.writeHead(503).end('<html>sorry')],
-      ] satisfies [string, Handler][])('%s: an outage, and one call, not several', async (_what, answer) => {
-        let calls = 0;
-        const server = await loopback((request, response) => {
-          calls += 1;
-          answer(request, response);
-        });
+        ['hangs up', (socket) => socket.destroy()],
+        [
+          'sends half an answer',
+          (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"', () => socket.destroy()),
+        ],
+        [
+          'is a proxy with a page of its own',
+          (socket) => socket.end('HTTP/1.1 503 Sorry\r\nConnection: close\r\nContent-Length: 11\r\n\r\n<html>sorry'),
+        ],
+      ] satisfies [string, Answer][])('%s: an outage, and one call, not several', async (_what, answer) => {
+        const server = await loopback(answer);
         const broken = context.at(server.endpoint, 2_000);
         expect(failureClass((await rejection(broken.publish([message()]))).code)).toBe('outage');
-        expect(calls).toBe(1);
+        expect(server.accepted()).toBe(1);
         broken.close();
         await server.close();
       });
 
       it('leaves no connection behind once it is closed', async () => {
-        const server = await loopback((_request, response) => response.writeHead(503).end());
+        const server = await loopback((socket) => socket.write('HTTP/1.1 503 Sorry\r\nContent-Length: 0\r\n\r\n'));
         const closing = context.at(server.endpoint, 5_000);
         await Promise.all([rejection(closing.publish([message()])), rejection(closing.publish([message()]))]);
+        expect(server.accepted()).toBeGreaterThan(0);
         closing.close();
         const deadline = performance.now() + 10_000;
-        while ((await server.connections()) > 0 && performance.now() < deadline) await delay(10);
-        expect(await server.connections()).toBe(0);
+        while (server.open() > 0 && performance.now() < deadline) await delay(10);
+        expect(server.open()).toBe(0);
         await server.close();
       });
     });
@@ -269,7 +271,7 @@ function fifoConformance(
       const [invoice, payment] = [of('invoice/42'), of('payment/42')];
       await publisher().publish([invoice, payment]);
       const received = await arrivals([invoice, payment]);
-      expect(received.map((it) => it.groupId).toSorted()).toEqual([invoice.groupId, payment.groupId]);
+      expect(new Set(received.map((it) => it.groupId))).toEqual(new Set([invoice.groupId, payment.groupId]));
     });
 
     it('case 56, at the edge: group ids of 128 characters with every kind of punctuation', async () => {
@@ -307,27 +309,37 @@ async function rejection(failing: Promise<unknown>): Promise<PublishError> {
   return error as PublishError;
 }
 
-type Handler = Parameters<typeof createServer<typeof import('node:http').IncomingMessage>>[1] & {};
+/** What a connection gets once it has said something. */
+type Answer = (socket: Socket) => unknown;
 
 interface Loopback {
   readonly endpoint: string;
-  connections(): Promise<number>;
+  /** Connections so far, and those that are open. */
+  accepted(): number;
+  open(): number;
   close(): Promise<void>;
 }
 
-/** Something on 127.0.0.1 that behaves as the test wants. */
-async function loopback(answer: Handler): Promise<Loopback> {
-  const server: Server = createServer(answer);
+/** Something on 127.0.0.1 that behaves as the test wants, whatever protocol is spoken to it. */
+async function loopback(answer: Answer): Promise<Loopback> {
+  const sockets = new Set<Socket>();
+  let accepted = 0;
+  const server = createServer((socket) => {
+    accepted += 1;
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => {});
+    socket.once('data', () => answer(socket));
+    socket.resume();
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    connections: () =>
-      new Promise((resolve, reject) => {
-        server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
-      }),
+    accepted: () => accepted,
+    open: () => sockets.size,
     async close() {
-      server.closeAllConnections();
+      for (const socket of sockets) socket.destroy();
       server.close();
       await once(server, 'close');
     },
