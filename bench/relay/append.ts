@@ -123,10 +123,20 @@ async function run(bench: Bench): Promise<Figure[]> {
     const eight = await compare(clients, sized(bench, 1000));
     const server = await serverTimes(database);
     return [
-      { name: 'transaction with append ÷ with bare insert, 1 client', value: one.ratio, unit: '×', goal: { atMost: 1.25 } },
+      {
+        name: 'transaction with append ÷ with bare insert, 1 client',
+        value: one.ratio,
+        unit: '×',
+        goal: { atMost: 1.25 },
+      },
       { name: '  with append', value: one.appendMs, unit: 'ms' },
       { name: '  with bare insert', value: one.bareMs, unit: 'ms' },
-      { name: 'transaction with append ÷ with bare insert, 8 clients', value: eight.ratio, unit: '×', goal: { atMost: 1.4 } },
+      {
+        name: 'transaction with append ÷ with bare insert, 8 clients',
+        value: eight.ratio,
+        unit: '×',
+        goal: { atMost: 1.4 },
+      },
       { name: '  with append', value: eight.appendMs, unit: 'ms' },
       { name: '  with bare insert', value: eight.bareMs, unit: 'ms' },
       { name: 'outbox.append of one event, in the server', value: server.append, unit: 'ms' },
