@@ -1,13 +1,11 @@
 import type { BareLoopStart } from '../bare-loop.ts';
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
 import type { Figure } from '../harness/figure.ts';
+import { AGGREGATES, BYTES } from '../harness/messages.ts';
 import { preload } from '../harness/preload.ts';
 import { startChild } from '../harness/process.ts';
 import { type BenchQueue, startQueue } from '../harness/queue.ts';
 import { CALLS_IN_FLIGHT, drain } from '../harness/relay.ts';
-
-const AGGREGATES = 10_000;
-const BYTES = 1000;
 
 /** Events a second that the SDK sends without a database. */
 export async function bareLoopRate(queue: BenchQueue, events: number): Promise<number> {
