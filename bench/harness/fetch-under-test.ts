@@ -1,13 +1,9 @@
 import type pg from 'pg';
 import type { Queryable, Result } from '../../shared/database/index.ts';
-import { fetchWindow, readDestinations } from '../../shared/outbox/relay/fetch.ts';
+import { advanceCursor, START } from '../../shared/outbox/relay/cursor.ts';
+import { find, load, readInstallation } from '../../shared/outbox/relay/find.ts';
 
-/** The statement that a fetch runs. */
-interface Statement {
-  readonly text: string;
-  readonly values: readonly unknown[];
-}
-
+/** This file is the only place of the benchmarks that knows how the relay reads. */
 export interface FetchTimes {
   /** As the relay sees it: the way there, and the rows as objects. Milliseconds. */
   readonly client: number[];
@@ -15,45 +11,58 @@ export interface FetchTimes {
   readonly server: number[];
 }
 
-const BYTES = 32 * 1024 * 1024;
+const FIND = 'outbox.find(';
+const LOAD = 'outbox.load(';
+const PARTITIONS = Array.from({ length: 64 }, (_, partition) => partition);
 
-/** This function and the next are the only places of the benchmarks that know how the relay's fetch is called. */
-async function fetchOnce(db: Queryable, partitions: readonly number[], rows: number): Promise<number> {
-  const [destination] = await readDestinations(db);
-  if (destination === undefined) throw new Error('no destination is installed');
-  const limits = { rows, bytes: BYTES, rowsOfAggregate: 100 };
-  const startedAt = performance.now();
-  const window = await fetchWindow(db, destination, partitions, limits);
-  const ms = performance.now() - startedAt;
-  if (window.length < rows) throw new Error(`the fetch found ${window.length} of ${rows} events`);
-  return ms;
+/** Whether this was a scan that found something: its first row is about the scan itself. */
+export function isFind(text: string, rows: readonly unknown[]): boolean {
+  return text.includes(FIND) && rows.length > 1;
 }
 
-/** Tells the fetch from the relay's other statements. */
-export function isFetch(text: string): boolean {
-  return text.includes('outbox.fetch') || (text.includes('outbox.event') && text.includes('outbox.delivery'));
-}
-
-/** Fetches `times` windows of `rows` events, each from another half of the partitions, so that not one window's rows alone are cached. */
-export async function timeFetches(client: pg.Client, times: number, rows: number): Promise<FetchTimes> {
+/**
+ * Walks along the backlog as a relay does, `times` times `events` events: the scan, the look-up of their aggregates, and their events.
+ * `cut` is how many events of one aggregate come at once. At the end of the backlog the walk begins anew.
+ */
+export async function timeFetches(client: pg.Client, times: number, events: number, cut = 1): Promise<FetchTimes> {
   const result: FetchTimes = { client: [], server: [] };
-  for (let n = 0; n < times; n += 1) {
-    let statement: Statement | undefined;
-    const recording: Queryable = {
-      query(text: string, values: readonly unknown[] = []): Promise<Result> {
-        if (isFetch(text)) statement = { text, values };
-        return client.query(text, [...values]);
-      },
-    };
-    const partitions = Array.from({ length: 64 }, (_, partition) => partition).filter(() => Math.random() < 0.5);
-    result.client.push(await fetchOnce(recording, partitions, rows));
-    if (statement === undefined) throw new Error('no statement of the fetch was seen: isFetch does not know it');
-    result.server.push(await serverTime(client, statement));
+  let statements: { text: string; values: readonly unknown[] }[] = [];
+  const recording: Queryable = {
+    query(text: string, values: readonly unknown[] = []): Promise<Result> {
+      if (text.includes(FIND) || text.includes(LOAD)) statements.push({ text, values });
+      return client.query(text, [...values]);
+    },
+  };
+  const { source, destinations } = await readInstallation(client);
+  const [destination] = destinations;
+  if (destination === undefined) throw new Error('no destination is installed');
+  let cursor = START;
+  while (result.client.length < times) {
+    statements = [];
+    const startedAt = performance.now();
+    const request = { destination, partitions: PARTITIONS, cursor, wake: [], page: events, cut };
+    const { scan, chains } = await find(recording, request);
+    const found = chains.flatMap((chain) => chain.rows).slice(0, events);
+    await load(recording, found, source);
+    const ms = performance.now() - startedAt;
+    if (scan.rows < events) {
+      if (cursor === START) throw new Error(`only ${scan.rows} events are pending: too few to fetch ${events}`);
+      cursor = START;
+      continue;
+    }
+    cursor = advanceCursor(cursor, scan, events);
+    result.client.push(ms);
+    let server = 0;
+    for (const statement of statements) server += await serverTime(client, statement);
+    result.server.push(server);
   }
   return result;
 }
 
-async function serverTime(client: pg.Client, { text, values }: Statement): Promise<number> {
+async function serverTime(
+  client: pg.Client,
+  { text, values }: { text: string; values: readonly unknown[] },
+): Promise<number> {
   const { rows } = await client.query(`explain (analyze, timing off, format json) ${text}`, [...values]);
   const [plan] = rows[0]['QUERY PLAN'];
   return plan['Planning Time'] + plan['Execution Time'];
