@@ -86,6 +86,8 @@ async function cloneTemplate(server: LocalPostgres, name: string): Promise<Bench
     connection: (user) => connection(server, name, user),
     async connect(user) {
       const client = new pg.Client(connection(server, name, user));
+      // Ctrl-C stops the server first; what it cuts need not be said.
+      client.on('error', () => {});
       await client.connect();
       open.push(client);
       return client;

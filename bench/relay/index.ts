@@ -1,6 +1,32 @@
 import type { Benchmark } from '../harness/benchmark.ts';
 import { append } from './append.ts';
+<<<<<<< HEAD
 import { fifo } from './fifo.ts';
 
 /** In the order in which they run and print. */
 export const relayBenchmarks: readonly Benchmark[] = [fifo, append];
+=======
+import { blocked } from './blocked.ts';
+import { fetch } from './fetch.ts';
+import { fifo } from './fifo.ts';
+import { hotAggregate } from './hot-aggregate.ts';
+import { latency } from './latency.ts';
+import { memory } from './memory.ts';
+import { pinned } from './pinned.ts';
+import { twoRelays } from './two-relays.ts';
+import { wal } from './wal.ts';
+
+/** In the order in which they run and print. */
+export const relayBenchmarks: readonly Benchmark[] = [
+  fifo,
+  twoRelays,
+  latency,
+  append,
+  wal,
+  fetch,
+  pinned,
+  hotAggregate,
+  blocked,
+  memory,
+];
+>>>>>>> bench
