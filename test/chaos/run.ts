@@ -23,12 +23,12 @@ const LEASE_SECONDS = 3.5;
 const TIMEOUT_MS = 1_200;
 /** Between two faults of a kind of faults, on average. Milliseconds. */
 const CALL_FAULT_MS = 400;
-const PROCESS_FAULT_MS = 1_500;
+const PROCESS_FAULT_MS = 1_200;
 const WRITERS = 12;
 /** Writers wait when so many deliveries are not yet out. */
 const BACKLOG = 50_000;
-/** A relay that is to be caught has been caught after so many. */
-const CAUGHT = 5;
+/** A relay that is to be caught has been caught after so many breaks. */
+const CAUGHT = 2;
 /** Relays that are not up by then are not waited for. Milliseconds. */
 const STARTING_MS = 15_000;
 /** What nobody works on for so long stays as it is: longer than the longest wait of a relay. Milliseconds. */
@@ -136,7 +136,7 @@ async function perform(
       mustWait: () => {
         const written = ledger.committed.size;
         // What is over the number keeps relays busy until every fault had its turn.
-        const pace = written < options.events ? options.rate : Math.min(200, options.rate);
+        const pace = written < options.events ? options.rate : Math.min(100, options.rate);
         const allowed =
           written < options.events
             ? pace * seconds()
