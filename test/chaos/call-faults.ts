@@ -25,8 +25,8 @@ export interface CallFaultsOptions {
   readonly everyMs: number;
   readonly now: () => number;
   /** Takes the whole queue away for a while. */
-  outage(ms: number): void;
-  injected(kind: CallFault): void;
+  readonly outage: (ms: number) => void;
+  readonly injected: (kind: CallFault) => void;
 }
 
 export interface CallFaults {

@@ -1,9 +1,4 @@
-import {
-  catalogueSchemas,
-  compiledCatalogue,
-  defineCatalogue,
-  schemasFingerprint,
-} from '../../shared/events/index.ts';
+import { catalogueSchemas, compiledCatalogue, defineCatalogue, schemasFingerprint } from '../../shared/events/index.ts';
 
 /**
  * What the writers of a run write. `ledger` gets everything, so that a strict consumer can follow it; `search` gets one type of two, so

@@ -29,7 +29,7 @@ export interface ConsumersOptions {
   readonly random: (name: string) => Random;
   readonly signal: AbortSignal;
   /** An effect was committed, but the consumer died before it could acknowledge the message. */
-  injected(kind: string): void;
+  readonly injected: (kind: string) => void;
 }
 
 /** Chance that a batch is applied and not acknowledged. */
@@ -48,7 +48,13 @@ export async function runConsumers(options: ConsumersOptions): Promise<void> {
   });
   const common = { catalogue, pool, log: silentLog, metrics: noMetrics };
   const handlers = {
-    ledger: eventConsumer({ ...common, name: 'ledger', handlers: effects('ledger'), mode: 'strict', startingPoint: 'beginning' }),
+    ledger: eventConsumer({
+      ...common,
+      name: 'ledger',
+      handlers: effects('ledger'),
+      mode: 'strict',
+      startingPoint: 'beginning',
+    }),
     search: eventConsumer({ ...common, name: 'search', handlers: effects('search'), mode: 'any' }),
   };
   try {

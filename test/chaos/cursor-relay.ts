@@ -31,7 +31,9 @@ export async function runCursorRelay(options: CursorRelayOptions): Promise<void>
       const db = await options.connect();
       db.on('error', () => {});
       try {
-        const lanes = Object.entries(options.publishers).map(([name, publisher]) => runLane(db, name, publisher, options));
+        const lanes = Object.entries(options.publishers).map(([name, publisher]) =>
+          runLane(db, name, publisher, options),
+        );
         await Promise.all(lanes);
       } finally {
         await db.end().catch(() => {});

@@ -46,7 +46,7 @@ export interface FaultProxyOptions {
   /** Decides for each SendMessageBatch; every other action passes. */
   plan(batch: Batch): Fault;
   /** Changes an entry before it is forwarded. */
-  rewrite?(entry: BatchEntry, batch: Batch): BatchEntry;
+  readonly rewrite?: (entry: BatchEntry, batch: Batch) => BatchEntry;
   /** The queue itself took this entry, whatever the sender hears of it. `place` is the queue's own sequence number. */
   accepted(queueUrl: string, entry: BatchEntry, place: number): void;
 }

@@ -13,8 +13,8 @@ export interface ChaosOptions {
   readonly relay: RelayKind;
   /** Events a second that the writers aim at. */
   readonly rate: number;
-  /** Whether relays kill themselves at each of their await points, and the run goes on until all had their turn. */
-  readonly sweep: boolean;
+  /** Whether relays kill themselves at their await points; `whole`: the run goes on until each point had its turn. */
+  readonly sweep: 'whole' | 'begun' | 'off';
   readonly verbose: boolean;
 }
 
@@ -50,7 +50,7 @@ export function parseOptions(args: readonly string[]): CommandOptions {
     help: values.help,
     json: values.json,
     verbose: values.verbose,
-    sweep: !values['no-sweep'],
+    sweep: values['no-sweep'] ? 'off' : 'whole',
     relay,
     events: whole('--events', values.events, 1, 100_000_000),
     relays: whole('--relays', values.relays, 1, 4),

@@ -24,7 +24,7 @@ export interface ProcessFaultsOptions {
   /** Average time between two faults, milliseconds. */
   readonly everyMs: number;
   /** A connection as the server's superuser. */
-  superuser(): Promise<pg.Client>;
+  readonly superuser: () => Promise<pg.Client>;
   crashPostgres(): Promise<void>;
   /** One transaction of a writer that stays open for seconds. */
   longTransaction(): Promise<void>;

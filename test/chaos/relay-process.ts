@@ -1,7 +1,13 @@
 /** One relay of a chaos run, in a process of its own so that it can be killed and frozen. Its options are its one argument, as JSON. */
 import { SQSClient } from '@aws-sdk/client-sqs';
 import pg from 'pg';
-import { type Publisher, type RelayConnection, runRelay, sqsPublisher, systemClock } from '../../shared/outbox/index.ts';
+import {
+  type Publisher,
+  type RelayConnection,
+  runRelay,
+  sqsPublisher,
+  systemClock,
+} from '../../shared/outbox/index.ts';
 import { silentLog } from '../../shared/telemetry/index.ts';
 import { awaitPoints, type CrashAt, watchedClock, watchedConnection, watchedPublisher } from './await-points.ts';
 import { runCursorRelay } from './cursor-relay.ts';

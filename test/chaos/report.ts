@@ -57,7 +57,7 @@ export function reportLines(report: ChaosReport): string[] {
     'Faults',
     ...counts(report.faults),
     `  ${String(report.relayStarts).padStart(9)}  starts of relay processes`,
-    ...(options.sweep && options.relay === 'ours'
+    ...(options.sweep !== 'off' && options.relay === 'ours'
       ? [
           `Await points: ${awaitPoints.seen} seen, killed at ${awaitPoints.killed.length}` +
             (awaitPoints.missed.length > 0 ? `; not at ${awaitPoints.missed.join('; ')}` : ''),

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { acceptance, type Acceptance } from './acceptance.ts';
-import { callFaults } from './call-faults.ts';
+import { CALL_FAULTS, callFaults } from './call-faults.ts';
 import { DESTINATIONS } from './catalogue.ts';
 import { runConsumers } from './consumers.ts';
 import { startFaultProxy } from './fault-proxy.ts';
@@ -15,7 +15,7 @@ import { emptyLedger, isFault, type Ledger, runWriters, transact } from './write
 
 export interface Surroundings {
   readonly signal: AbortSignal;
-  say(line: string): void;
+  readonly say: (line: string) => void;
 }
 
 /** Shorter than in earnest, so that many expire in a run; longer than 1.5 × (1,200 + 1,000) ms, which the relay asks for. */
@@ -23,12 +23,12 @@ const LEASE_SECONDS = 3.5;
 const TIMEOUT_MS = 1_200;
 /** Between two faults of a kind of faults, on average. Milliseconds. */
 const CALL_FAULT_MS = 400;
-const PROCESS_FAULT_MS = 1_500;
+const PROCESS_FAULT_MS = 1_200;
 const WRITERS = 12;
 /** Writers wait when so many deliveries are not yet out. */
 const BACKLOG = 50_000;
-/** A relay that is to be caught has been caught after so many. */
-const CAUGHT = 5;
+/** A relay that is to be caught has been caught after so many breaks. */
+const CAUGHT = 2;
 /** Relays that are not up by then are not waited for. Milliseconds. */
 const STARTING_MS = 15_000;
 /** What nobody works on for so long stays as it is: longer than the longest wait of a relay. Milliseconds. */
@@ -87,7 +87,7 @@ async function perform(
     count: options.relays,
     program: stage.relayProgram,
     random: random('relays'),
-    sweep: options.sweep && options.relay === 'ours',
+    sweep: options.sweep !== 'off' && options.relay === 'ours',
     injected,
     common: {
       kind: options.relay,
@@ -136,9 +136,11 @@ async function perform(
       mustWait: () => {
         const written = ledger.committed.size;
         // What is over the number keeps relays busy until every fault had its turn.
-        const pace = written < options.events ? options.rate : Math.min(200, options.rate);
+        const pace = written < options.events ? options.rate : Math.min(100, options.rate);
         const allowed =
-          written < options.events ? pace * seconds() : options.events + pace * Math.max(0, seconds() - fullAt(written));
+          written < options.events
+            ? pace * seconds()
+            : options.events + pace * Math.max(0, seconds() - fullAt(written));
         return written >= allowed || written * 1.5 - taken.events > BACKLOG;
       },
     }),
@@ -174,9 +176,15 @@ async function perform(
     const caught = (): boolean => options.relay !== 'ours' && taken.suspicions >= CAUGHT;
     const enough = (): boolean =>
       ledger.committed.size >= options.events &&
-      PROCESS_FAULTS.every((kind) => faults.has(kind)) &&
-      (!options.sweep || options.relay !== 'ours' || relays.swept);
-    while (!interrupted.aborted && !failure.signal.aborted && !caught() && !enough() && seconds() < options.minutes * 60) {
+      [...PROCESS_FAULTS, ...CALL_FAULTS].every((kind) => faults.has(kind)) &&
+      (options.sweep !== 'whole' || options.relay !== 'ours' || relays.swept);
+    while (
+      !interrupted.aborted &&
+      !failure.signal.aborted &&
+      !caught() &&
+      !enough() &&
+      seconds() < options.minutes * 60
+    ) {
       await delay(50);
       if (seconds() - said >= 10) {
         said = seconds();
@@ -189,7 +197,13 @@ async function perform(
     await Promise.all([writers, chaos]);
     const stormSeconds = seconds();
     if (!interrupted.aborted && !failure.signal.aborted && !caught()) {
-      await settled(stage, taken, options.relay === 'ours' ? STANDSTILL_MS : STANDSTILL_TO_BE_CAUGHT_MS, interrupted, say);
+      await settled(
+        stage,
+        taken,
+        options.relay === 'ours' ? STANDSTILL_MS : STANDSTILL_TO_BE_CAUGHT_MS,
+        interrupted,
+        say,
+      );
     }
     const calmSeconds = seconds() - stormSeconds;
     await relays.stop();
@@ -238,12 +252,15 @@ async function settled(
 }
 
 async function conclude(
-  { verbose: _, ...options }: ChaosOptions,
+  { events: least, relays: count, seed, minutes, relay, rate, sweep }: ChaosOptions,
   stage: Stage,
   taken: Acceptance,
   ledger: Ledger,
   faults: ReadonlyMap<string, number>,
-  relays: { readonly points: { readonly seen: ReadonlySet<string>; readonly killed: ReadonlySet<string> }; starts: number },
+  relays: {
+    readonly points: { readonly seen: ReadonlySet<string>; readonly killed: ReadonlySet<string> };
+    starts: number;
+  },
   seconds: { storm: number; calm: number },
 ): Promise<ChaosReport> {
   const db = await stage.connect('postgres');
@@ -252,7 +269,7 @@ async function conclude(
     const { seen, killed } = relays.points;
     return {
       ok: Object.values(verdict).every((count) => count === 0),
-      options,
+      options: { events: least, relays: count, seed, minutes, relay, rate, sweep },
       verdict,
       events: {
         committed: events,

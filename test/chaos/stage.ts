@@ -29,7 +29,13 @@ export interface Stage {
 }
 
 /** What is confirmed must survive a crash of the server, so here it writes to disk as it would in earnest. */
-const DURABLE = { fsync: 'on', full_page_writes: 'on', wal_level: 'replica', checkpoint_timeout: '30s', max_wal_size: '2GB' };
+const DURABLE = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  wal_level: 'replica',
+  checkpoint_timeout: '30s',
+  max_wal_size: '2GB',
+};
 
 export async function setStage(): Promise<Stage> {
   const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-chaos-'));
@@ -95,5 +101,8 @@ async function startQueue(): Promise<{ port: number; urls: Record<string, string
     createInterface({ input: child.stdout }).once('line', resolve);
     child.once('close', () => reject(new Error('the queue did not start')));
   });
-  return { ...(JSON.parse(line) as { port: number; urls: Record<string, string> }), end: () => void child.kill('SIGKILL') };
+  return {
+    ...(JSON.parse(line) as { port: number; urls: Record<string, string> }),
+    end: () => void child.kill('SIGKILL'),
+  };
 }

@@ -65,7 +65,11 @@ async function write(options: WritersOptions, index: number): Promise<void> {
 }
 
 /** One transaction, whose fate is written into the ledger whatever happens. */
-export async function transact(options: Pick<WritersOptions, 'pool' | 'aggregates' | 'ledger'>, ending: Ending, random: Random): Promise<void> {
+export async function transact(
+  options: Pick<WritersOptions, 'pool' | 'aggregates' | 'ledger'>,
+  ending: Ending,
+  random: Random,
+): Promise<void> {
   const { ledger } = options;
   const client = await options.pool.connect();
   client.on('error', ignore);
@@ -78,7 +82,8 @@ export async function transact(options: Pick<WritersOptions, 'pool' | 'aggregate
     for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending))) kept.push(id);
     if (ending === 'rollback to savepoint') {
       await client.query('savepoint s');
-      for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending))) dropped.push(id);
+      for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending)))
+        dropped.push(id);
       await client.query('rollback to savepoint s');
       for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending))) kept.push(id);
     }
