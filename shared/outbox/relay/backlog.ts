@@ -99,9 +99,8 @@ export function sendable(
 
 /** Whether a chain has something pending behind a parked one, or blocked behind nothing: the database has to be told. */
 export function isMisplaced({ rows }: FoundChain): boolean {
-  if (rows[0]?.state === 'blocked') return true;
-  const parked = rows.findIndex((row) => row.state === 'parked');
-  return parked !== -1 && rows.slice(parked).some((row) => row.state === 'pending');
+  const head = rows[0]?.state;
+  return head === 'blocked' || (head === 'parked' && rows.some((row) => row.state === 'pending'));
 }
 
 /** What is held of a chain already, by position: it needs no second look at its event. */

@@ -264,6 +264,8 @@ function toLoad(lane: Lane, chains: readonly FoundChain[], scanNumber: number, l
 async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
   if (keys.length === 0 || !lane.destination.ordered) return;
   await lane.db.query('select outbox.apply_parking($1, $2)', [lane.destination.number, [...new Set(keys)]]);
+  // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
+  for (const key of keys) lane.backlog.wanted.add(key);
 }
 
 // ---- sending
