@@ -16,7 +16,6 @@ import { bundle } from '../infra/constructs/bundle.ts';
 const FUNCTIONS = {
   relay: 'functions/relay/index.ts',
   ledger: 'functions/sample/ledger/index.ts',
-  analytics: 'functions/sample/analytics/index.ts',
   api: 'functions/sample/api/index.ts',
   monitor: 'functions/monitor/index.ts',
   migrate: 'functions/migrate/index.ts',

@@ -1,11 +1,7 @@
 /** A relay in a process of its own, as a function would run it, with a stopwatch at its connection. */
 import pg from 'pg';
 import { runRelay, sqsPublisher } from '../shared/outbox/index.ts';
-<<<<<<< HEAD
-import { isFetch } from './harness/fetch-under-test.ts';
-=======
 import { isFind } from './harness/fetch-under-test.ts';
->>>>>>> bench
 import { answer, now } from './harness/process.ts';
 import { sqsClient } from './harness/queue.ts';
 import type { RelayResult, RelayStart } from './harness/relay.ts';
@@ -30,11 +26,7 @@ async function connect(start: RelayStart): Promise<pg.Client> {
     statements += 1;
     const startedAt = performance.now();
     const result = await query(text, values);
-<<<<<<< HEAD
-    if (isFetch(text) && result.rows.length > 0) fetchMs.push(performance.now() - startedAt);
-=======
     if (isFind(text, result.rows)) fetchMs.push(performance.now() - startedAt);
->>>>>>> bench
     return result;
   };
   return Object.assign(client, { query: counted });

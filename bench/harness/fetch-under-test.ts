@@ -1,22 +1,3 @@
-<<<<<<< HEAD
-import type { Queryable } from '../../shared/database/index.ts';
-import { START } from '../../shared/outbox/relay/cursor.ts';
-import { find, load, readInstallation } from '../../shared/outbox/relay/find.ts';
-
-/** The only place of the benchmarks that knows how the relay finds its work: what one look reads, from the start of what is pending. */
-export async function fetchOnce(db: Queryable, partitions: readonly number[], rows: number): Promise<number> {
-  const { source, destinations } = await readInstallation(db);
-  const [destination] = destinations;
-  if (destination === undefined) throw new Error('the catalogue has no destination');
-  const { chains } = await find(db, { destination, partitions, cursor: START, wake: [], page: rows, cut: 100 });
-  const found = chains.flatMap((chain) => chain.rows).slice(0, rows);
-  return (await load(db, found, source)).size;
-}
-
-/** Tells the fetch from the relay's other statements. */
-export function isFetch(text: string): boolean {
-  return text.includes('outbox.find') || text.includes('outbox.load');
-=======
 import type pg from 'pg';
 import type { Queryable, Result } from '../../shared/database/index.ts';
 import { advanceCursor, START } from '../../shared/outbox/relay/cursor.ts';
@@ -85,5 +66,4 @@ async function serverTime(
   const { rows } = await client.query(`explain (analyze, timing off, format json) ${text}`, [...values]);
   const [plan] = rows[0]['QUERY PLAN'];
   return plan['Planning Time'] + plan['Execution Time'];
->>>>>>> bench
 }

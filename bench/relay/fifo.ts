@@ -1,21 +1,12 @@
 import type { BareLoopStart } from '../bare-loop.ts';
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
 import type { Figure } from '../harness/figure.ts';
-<<<<<<< HEAD
-=======
 import { AGGREGATES, BYTES } from '../harness/messages.ts';
->>>>>>> bench
 import { preload } from '../harness/preload.ts';
 import { startChild } from '../harness/process.ts';
 import { type BenchQueue, startQueue } from '../harness/queue.ts';
 import { CALLS_IN_FLIGHT, drain } from '../harness/relay.ts';
 
-<<<<<<< HEAD
-const AGGREGATES = 10_000;
-const BYTES = 1000;
-
-=======
->>>>>>> bench
 /** Events a second that the SDK sends without a database. */
 export async function bareLoopRate(queue: BenchQueue, events: number): Promise<number> {
   const child = startChild('bare-loop.ts');

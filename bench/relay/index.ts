@@ -1,11 +1,5 @@
 import type { Benchmark } from '../harness/benchmark.ts';
 import { append } from './append.ts';
-<<<<<<< HEAD
-import { fifo } from './fifo.ts';
-
-/** In the order in which they run and print. */
-export const relayBenchmarks: readonly Benchmark[] = [fifo, append];
-=======
 import { blocked } from './blocked.ts';
 import { fetch } from './fetch.ts';
 import { fifo } from './fifo.ts';
@@ -29,4 +23,3 @@ export const relayBenchmarks: readonly Benchmark[] = [
   blocked,
   memory,
 ];
->>>>>>> bench
