@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { type Connections, transaction } from '../database/index.ts';
-import type { ReceivedEvent } from '../events/index.ts';
+import { type ReceivedEvent, RESERVED_TYPE_PREFIX } from '../events/index.ts';
 import { takeEvent } from './dedupe.ts';
-import { HandlerFailedError } from './errors.ts';
+import { HandlerFailedError, OrderLateError } from './errors.ts';
 import { isServerAnswer, isStaleWriter } from './failure.ts';
 import type { AnyHandler } from './handlers.ts';
 import { advancePosition } from './position.ts';
@@ -42,7 +42,7 @@ export async function applyOnce(
       const age = await takeEvent(tx, consumer.name, event);
       takenAt = monotonicMs();
       if (age === null) return null;
-      if (consumer.mode === 'strict') await advancePosition(tx, consumer, event);
+      if (consumer.mode === 'strict') await advance(tx, consumer, event);
       if (handler !== undefined) await runHandler(handler, event, tx);
       return age;
     } catch (error) {
@@ -54,6 +54,18 @@ export async function applyOnce(
   if (taken === null) return { kind: 'repeat' };
   if (handler === undefined) return { kind: 'ignored' };
   return { kind: 'effect', ageSeconds: Math.max(0, taken + (monotonicMs() - takenAt) / 1000) };
+}
+
+/**
+ * A tombstone that comes late has nothing to say: the event whose place it took had arrived after all, its acknowledgement was lost, and
+ * somebody skipped it. Returned, it would only end as a dead letter.
+ */
+async function advance(tx: pg.PoolClient, consumer: ConsumerIdentity, event: ReceivedEvent): Promise<void> {
+  try {
+    await advancePosition(tx, consumer, event);
+  } catch (error) {
+    if (!(error instanceof OrderLateError && event.type.startsWith(RESERVED_TYPE_PREFIX))) throw error;
+  }
 }
 
 async function runHandler(handler: AnyHandler, event: ReceivedEvent, tx: pg.PoolClient): Promise<void> {

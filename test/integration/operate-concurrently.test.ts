@@ -1,8 +1,9 @@
 import type pg from 'pg';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { redrive, runRelay, skip } from '../../shared/outbox/index.ts';
 import { positionOf, putInto, statesOf, waitsFor } from '../support/chain.ts';
 import { testDatabase } from '../support/database.ts';
+import type { TestUser } from '../support/logins.ts';
 import {
   append,
   drain,
@@ -28,10 +29,23 @@ beforeEach(async () => {
   await putInto(owner, 'blocked', 'a#2', 'a#3');
 });
 
+/** What a test left open when it failed would hold up all that follow. */
+const opened: pg.Client[] = [];
+afterEach(async () => {
+  for (const client of opened.splice(0)) await client.query('rollback');
+});
+
+/** A connection that is in a transaction. */
+async function begun(user: TestUser): Promise<pg.Client> {
+  const client = await database.client(user);
+  opened.push(client);
+  await client.query('begin');
+  return client;
+}
+
 /** A relay in the middle of a settle: it holds the partition `for share` and has changed `place`. */
 async function settling(place: string, change: string): Promise<pg.Client> {
-  const relay = await database.client('sealed_relay');
-  await relay.query('begin');
+  const relay = await begun('sealed_relay');
   await relay.query(
     `select from outbox.partition where number = (select partition from outbox.delivery limit 1) for share`,
   );
@@ -67,8 +81,7 @@ describe('an act and a relay that settles at the same time', () => {
   });
 
   it('"published" wins over a redrive that committed while the settle waited', async () => {
-    const client = await database.client('sealed_operator');
-    await client.query('begin');
+    const client = await begun('sealed_operator');
     await redrive(client, await positionOf(owner, 'a#1'), 'r');
     const relay = database.pool('sealed_relay');
     const settle = relay.query(`update outbox.delivery set state = 'published' where position = $1`, [
@@ -138,11 +151,9 @@ describe('two operators at once', () => {
 
 describe('an act and a writer at the same time', () => {
   it('neither waits for the other, and what both did goes out in order', async () => {
-    const early = await database.client('sealed_writer');
-    await early.query('begin');
+    const early = await begun('sealed_writer');
     await append(early, thing('a'));
-    const client = await database.client('sealed_operator');
-    await client.query('begin');
+    const client = await begun('sealed_operator');
     // The writer's transaction is open here …
     await redrive(client, await positionOf(owner, 'a#1'), 'r');
     await early.query('commit');

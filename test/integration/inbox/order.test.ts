@@ -98,6 +98,20 @@ describe('a strict consumer', () => {
     ]);
   });
 
+  it('takes a tombstone that comes after the event whose place it took: nothing goes back in time, nothing is returned', async () => {
+    const pool = database.pool('sealed_ledger');
+    const { handler, metrics } = counterConsumer({ name: 'tombstone-late', pool });
+    const late = message('a', 2, 'outbox.skipped');
+    expect(await invoke(handler, [message('a', 1), message('a', 2), message('a', 3)])).toEqual([]);
+    expect(await invoke(handler, [late, message('a', 4)])).toEqual([]);
+    expect(await inboxOf(pool, 'tombstone-late', 'a')).toEqual({ processed: 5, position: '4' });
+    expect((await effectsOf(pool, 'tombstone-late')).map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4']);
+    expect(metrics.sum('Ignored')).toBe(1);
+    // One that comes early is a gap like any other.
+    const early = message('a', 6, 'outbox.skipped');
+    expect(await invoke(handler, [early])).toEqual([early.messageId]);
+  });
+
   it('keeps aggregates of equal ids and of other consumers apart', async () => {
     const pool = database.pool('sealed_ledger');
     for (const name of ['apart-one', 'apart-two']) {
