@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { cleanEnvironment } from '../environment.ts';
-import { explain, Interrupted, LocalCloudProblem } from '../problem.ts';
+import { explain, LocalCloudProblem } from '../problem.ts';
 import type { Child, Supervisor } from '../processes/supervisor.ts';
+import { untilHealthy } from './healthy.ts';
 
 const LAUNCHER = join(import.meta.dirname, 'localstack.py');
 
@@ -41,28 +41,10 @@ export async function startLocalStack(
       DOCKER_HOST: `unix://${join(temporary, 'no-docker')}`,
     },
   });
-  let ended: number | NodeJS.Signals | undefined;
-  child.ended.then(
-    (how) => (ended = how),
-    () => (ended = 1),
+  await untilHealthy(supervisor, child, `http://127.0.0.1:${port}/_localstack/health`, HEALTHY_WITHIN_MS, () =>
+    problem(child),
   );
-  const deadline = performance.now() + HEALTHY_WITHIN_MS;
-  while (!(await isHealthy(port))) {
-    if (supervisor.stopping) throw new Interrupted();
-    if (ended !== undefined || performance.now() > deadline) throw problem(child);
-    await delay(50);
-  }
   return child;
-}
-
-async function isHealthy(port: number): Promise<boolean> {
-  try {
-    const answer = await fetch(`http://127.0.0.1:${port}/_localstack/health`, { signal: AbortSignal.timeout(2_000) });
-    await answer.arrayBuffer();
-    return answer.ok;
-  } catch {
-    return false;
-  }
 }
 
 function problem(child: Child): Error {

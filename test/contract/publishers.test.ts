@@ -1,7 +1,7 @@
 import { inject } from 'vitest';
 import { eventBridgeContext } from '../support/event-bridge-context.ts';
 import { publisherConformance } from '../support/publisher-conformance.ts';
-import { REFUSED_BY_SQS, sqsContext } from '../support/sqs-context.ts';
+import { SQS_ANSWERS, sqsContext } from '../support/sqs-context.ts';
 
 const localstack = inject('localstack');
 const skip = 'missing' in localstack ? localstack.missing : undefined;
@@ -10,10 +10,10 @@ const aws =
     ? { endpoint: '', region: '', credentials: { accessKeyId: '', secretAccessKey: '' } }
     : localstack;
 
-publisherConformance('SQS FIFO on LocalStack', { fifo: true, text: 'exact', refused: REFUSED_BY_SQS, skip }, () =>
+publisherConformance('SQS FIFO on LocalStack', { fifo: true, text: 'exact', ...SQS_ANSWERS, skip }, () =>
   sqsContext(aws, true),
 );
-publisherConformance('standard SQS on LocalStack', { fifo: false, text: 'exact', refused: REFUSED_BY_SQS, skip }, () =>
+publisherConformance('standard SQS on LocalStack', { fifo: false, text: 'exact', ...SQS_ANSWERS, skip }, () =>
   sqsContext(aws, false),
 );
 publisherConformance(

@@ -54,6 +54,7 @@ describe('the deployed way of an event', () => {
     expect(summary.wrong).toEqual([]);
     expect(summary).toMatchObject({ orderBreaks: 0, duplicates: 0 });
     expect(summary.effects).toBe(summary.committed);
+    expect(summary.counted).toBe(summary.committed);
     expect(repeats).toBeGreaterThan(5);
   });
 

@@ -9,8 +9,11 @@ import { sqsPublisher } from '../../shared/outbox/index.ts';
 import { type AwsAddress, sqsClient } from './aws-clients.ts';
 import type { PublisherContext, ReceivedMessage } from './publisher-conformance.ts';
 
-/** What makes SQS refuse one message and no other: a character that it does not carry. */
-export const REFUSED_BY_SQS = { body: '{"text":"\uFFFE"}', code: 'InvalidMessageContents' };
+/** What makes SQS refuse one message and no other, a character that it does not carry; and what our publisher says of a wrong kind. */
+export const SQS_ANSWERS = {
+  refused: { body: '{"text":"\uFFFE"}', code: 'InvalidMessageContents' },
+  wrongKind: 'QueueKindMismatch',
+};
 
 /** A new queue, and the publisher to it. */
 export async function sqsContext(aws: AwsAddress, fifo: boolean): Promise<PublisherContext> {
