@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { SendMessageBatchCommand, type SendMessageBatchRequestEntry } from '@aws-sdk/client-sqs';
 import { buildEnvelope } from '../shared/events/index.ts';
-import { answer, now } from './harness/process.ts';
+import { answerQuestions, now } from './harness/process.ts';
 import { type QueueAddress, sqsClient } from './harness/queue.ts';
 
 export interface BareLoopStart {
@@ -38,7 +38,7 @@ function entries({ aggregates, bytes }: BareLoopStart): SendMessageBatchRequestE
   });
 }
 
-answer({
+answerQuestions({
   async run(start: BareLoopStart): Promise<{ seconds: number; cpuSeconds: number }> {
     const client = sqsClient(start.queue);
     const pool = entries(start);

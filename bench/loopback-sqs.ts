@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { answer, now } from './harness/process.ts';
+import { answerQuestions, now } from './harness/process.ts';
 import type { Arrival, QueueCounts, QueueStart } from './harness/queue.ts';
 
 interface Entry {
@@ -90,7 +90,7 @@ const server = createServer((request, response) => {
 });
 server.keepAliveTimeout = 600_000;
 
-answer({
+answerQuestions({
   async start(input: QueueStart) {
     ({ delayMs } = input);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

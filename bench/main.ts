@@ -29,6 +29,9 @@ ${relayBenchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\
 
 Exit status: 0 when everything ran, whether or not goals were reached; 1 when something could not be measured.`;
 
+/** The command line asks for something that there is not. */
+class UsageError extends Error {}
+
 function options(args: string[]): {
   quick: boolean;
   profile: boolean;
@@ -46,7 +49,7 @@ function options(args: string[]): {
   });
   const only = values.only?.split(',').map((name) => name.trim());
   const unknown = only?.filter((name) => !relayBenchmarks.some((benchmark) => benchmark.name === name)) ?? [];
-  if (unknown.length > 0) throw new Error(`--only: there is no benchmark called ${unknown.join(', ')}.`);
+  if (unknown.length > 0) throw new UsageError(`--only: there is no benchmark called ${unknown.join(', ')}.`);
   const chosen = relayBenchmarks.filter(({ name }) => only === undefined || only.includes(name));
   return { quick: values.quick, profile: values.profile, json: values.json, chosen };
 }
@@ -60,7 +63,7 @@ async function benchRelay(args: string[]): Promise<void> {
   const server = await startServer();
   const stop = (): void =>
     void stopChildren()
-      .then(server.stop)
+      .then(() => server.stop())
       .finally(() => process.exit(130));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, stop);
   const figures: JudgedFigure[] = [];
@@ -96,10 +99,10 @@ try {
   else if (subject === 'cold-import') {
     const { coldImport } = await import('./cold-import.ts');
     coldImport(Number(args[0] ?? 11));
-  } else throw new Error(`There is no benchmark of "${subject}".`);
+  } else throw new UsageError(`There is no benchmark of "${subject}".`);
 } catch (error) {
-  if (error instanceof Error && 'code' in error === false && !(error instanceof TypeError)) {
-    console.error(`${error.message}\n\n${USAGE}`);
+  if (error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
   } else console.error(error);
   process.exitCode = 1;
 }

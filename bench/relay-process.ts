@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { runRelay, sqsPublisher } from '../shared/outbox/index.ts';
 import { isFind } from './harness/fetch-under-test.ts';
-import { answer, now } from './harness/process.ts';
+import { answerQuestions, now } from './harness/process.ts';
 import { sqsClient } from './harness/queue.ts';
 import type { RelayResult, RelayStart } from './harness/relay.ts';
 
@@ -32,7 +32,7 @@ async function connect(start: RelayStart): Promise<pg.Client> {
   return Object.assign(client, { query: counted });
 }
 
-answer({
+answerQuestions({
   async run(start: RelayStart): Promise<RelayResult> {
     const client = sqsClient(start.queue);
     const publisher = sqsPublisher({ client, queueUrl: start.queue.queueUrl, fifo: true });

@@ -1,14 +1,14 @@
 /** Writers at a fixed rate: each commits on time whether or not the one before was quick, so that a slow server shows as latency. */
 import { v7 as uuidv7 } from 'uuid';
 import pg from 'pg';
-import { answer, now } from './harness/process.ts';
+import { answerQuestions, now } from './harness/process.ts';
 import type { Written, WritersStart } from './harness/writers.ts';
 
 const TICK_MS = 5;
 /** 2,000 a second of 4 ms each, and the late ones, need 10; what is more would only queue in the server. */
 const CONNECTIONS = 24;
 
-answer({
+answerQuestions({
   async run(start: WritersStart): Promise<Written[]> {
     const pool = new pg.Pool({ ...start.connection, max: CONNECTIONS });
     const written: Written[] = [];
@@ -39,11 +39,12 @@ answer({
     const startedAt = performance.now();
     const open = new Set<Promise<void>>();
     let issued = 0;
-    let failure: unknown;
+    let failure: Error | undefined;
+    // oxlint-disable-next-line no-unmodified-loop-condition -- a write that fails sets it
     for (let ms = 0; ms < start.seconds * 1000 && failure === undefined; ms = performance.now() - startedAt) {
       for (const due = Math.floor((ms * start.rate) / 1000); issued < due; issued += 1) {
         const one = write(issued)
-          .catch((error: unknown) => (failure = error))
+          .catch((error: unknown) => (failure = error as Error))
           .finally(() => open.delete(one)) as Promise<void>;
         open.add(one);
       }

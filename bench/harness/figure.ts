@@ -43,7 +43,7 @@ export function table(figures: readonly JudgedFigure[]): string {
     ok === null ? '' : ok ? 'ok' : 'MISSED',
   ]);
   const all = [['what', 'value', 'unit', 'goal', ''], ...rows];
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => [...(row[column] ?? '')].length)));
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>
     row
       .map((cell, column) => (column === 1 ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))

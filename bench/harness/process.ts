@@ -76,7 +76,7 @@ export async function stopChildren(): Promise<void> {
 
 /** The child's side: answers questions by name until the parent lets go. */
 // oxlint-disable-next-line typescript/no-explicit-any -- what is asked is between the two files
-export function answer(answers: Readonly<Record<string, (input: any) => unknown>>): void {
+export function answerQuestions(answers: Readonly<Record<string, (input: any) => unknown>>): void {
   process.on('message', ({ id, question, input }: Question) => {
     const respond = async (): Promise<unknown> => answers[question]?.(input);
     respond().then(

@@ -65,6 +65,7 @@ async function run(bench: Bench): Promise<Figure[]> {
       // A new connection: it has planned nothing yet.
       const relay = await database.connect('sealed_relay');
       await relay.query(`set statement_timeout = '60s'`);
+      bench.note(name);
       await timeFetches(relay, 5, 500);
       const times = await timeFetches(relay, sized(bench, 300), 500);
       figures.push(

@@ -8,7 +8,7 @@ import { type BenchQueue, startQueue } from '../harness/queue.ts';
 import { CALLS_IN_FLIGHT, drain } from '../harness/relay.ts';
 
 /** Events a second that the SDK sends without a database. */
-export async function bareLoopRate(queue: BenchQueue, events: number): Promise<number> {
+async function bareLoopRate(queue: BenchQueue, events: number): Promise<number> {
   const child = startChild('bare-loop.ts');
   try {
     const { endpoint, queueUrl } = queue;

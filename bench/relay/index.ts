@@ -6,6 +6,7 @@ import { fifo } from './fifo.ts';
 import { hotAggregate } from './hot-aggregate.ts';
 import { latency } from './latency.ts';
 import { memory } from './memory.ts';
+import { peers } from './peers.ts';
 import { pinned } from './pinned.ts';
 import { twoRelays } from './two-relays.ts';
 import { wal } from './wal.ts';
@@ -13,6 +14,7 @@ import { wal } from './wal.ts';
 /** In the order in which they run and print. */
 export const relayBenchmarks: readonly Benchmark[] = [
   fifo,
+  peers,
   twoRelays,
   latency,
   append,
