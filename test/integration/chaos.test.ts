@@ -37,7 +37,7 @@ describe('a run of chaos', () => {
     'catches a relay that breaks the order: %s',
     async (relay) => {
       // At a pace that the relay can follow: what commits late is late only for a relay that is up to date.
-    const report = await run({ relay, events: 1_000, rate: 120, minutes: 1.5 });
+      const report = await run({ relay, events: 1_000, rate: 120, minutes: 1.5 });
       expect(report.ok).toBe(false);
       expect(report.verdict.orderBreaks).toBeGreaterThan(0);
       // What it is caught for is its own doing: commits are kept and rollbacks are none of it.
