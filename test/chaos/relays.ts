@@ -61,8 +61,10 @@ export function startRelays(options: RelaysOptions): Relays {
   const nextCrash = (): CrashAt | undefined => {
     // The first life of each shows the points. One at a time, so that work gets done meanwhile.
     if (!sweeping || starts <= options.count || assigned !== undefined) return undefined;
-    // What was missed is tried again, after the others.
-    const [point] = open().sort((a, b) => (tries.get(a) ?? 0) - (tries.get(b) ?? 0));
+    // What was missed is tried again, after the others; what happens most comes first, for runs that are too short for all.
+    const [point] = open().sort(
+      (a, b) => (tries.get(a) ?? 0) - (tries.get(b) ?? 0) || Number(OFTEN.test(b)) - Number(OFTEN.test(a)),
+    );
     if (point === undefined) return undefined;
     const tried = tries.get(point) ?? 0;
     tries.set(point, tried + 1);

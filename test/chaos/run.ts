@@ -114,7 +114,7 @@ async function perform(
   const startedAt = performance.now();
   const seconds = (): number => (performance.now() - startedAt) / 1000;
   const pool = stage.pool('sealed_writer', WRITERS + 2);
-  const aggregates = Math.min(10_000, Math.max(200, Math.round(options.events / 20)));
+  const aggregates = Math.min(10_000, Math.max(50, Math.round(options.events / 20)));
   const consumers = guard(
     runConsumers({
       queuePort: stage.queue.port,

@@ -35,8 +35,8 @@ type Event = OutboxEvent<typeof catalogue>;
 
 /** How transactions end, by their share of all. */
 const ENDINGS = [
-  { kind: 'commit', share: 0.84 },
-  { kind: 'late commit', share: 0.04 },
+  { kind: 'commit', share: 0.8 },
+  { kind: 'late commit', share: 0.08 },
   { kind: 'long transaction', share: 0.002 },
   { kind: 'rollback', share: 0.05 },
   { kind: 'rollback to savepoint', share: 0.068 },

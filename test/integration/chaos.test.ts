@@ -36,7 +36,8 @@ describe('a run of chaos', () => {
   it.each(['naive', 'cursor'] as const)(
     'catches a relay that breaks the order: %s',
     async (relay) => {
-      const report = await run({ relay, events: 2_000, rate: 600 });
+      // At a pace that the relay can follow: what commits late is late only for a relay that is up to date.
+      const report = await run({ relay, events: 1_000, rate: 120, minutes: 1.5 });
       expect(report.ok).toBe(false);
       expect(report.verdict.orderBreaks).toBeGreaterThan(0);
       // What it is caught for is its own doing: commits are kept and rollbacks are none of it.
