@@ -31,6 +31,16 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'contract',
+          include: ['test/contract/**/*.test.ts'],
+          globalSetup: ['test/support/localstack.ts'],
+          testTimeout: 60 * SECOND,
+          // The first call of a service loads it.
+          hookTimeout: 120 * SECOND,
+        },
+      },
+      {
+        test: {
           name: 'infra',
           include: ['test/infra/**/*.test.ts'],
           // A synthesis bundles every function.

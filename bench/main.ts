@@ -12,6 +12,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Bench, Benchmark } from './harness/benchmark.ts';
 import { type JudgedFigure, judge, table } from './harness/figure.ts';
+import { stopChildren } from './harness/process.ts';
 import { startServer } from './harness/server.ts';
 import { relayBenchmarks } from './relay/index.ts';
 
@@ -57,7 +58,10 @@ async function benchRelay(args: string[]): Promise<void> {
   const profileDirectory = profile ? resolve('.local/profiles') : undefined;
   if (profileDirectory !== undefined) mkdirSync(profileDirectory, { recursive: true });
   const server = await startServer();
-  const stop = (): void => void server.stop().finally(() => process.exit(130));
+  const stop = (): void =>
+    void stopChildren()
+      .then(server.stop)
+      .finally(() => process.exit(130));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, stop);
   const figures: JudgedFigure[] = [];
   try {
@@ -73,6 +77,7 @@ async function benchRelay(args: string[]): Promise<void> {
         // The others are still worth their time.
         console.error(`${benchmark.name} could not be measured:`, error);
         process.exitCode = 1;
+        await stopChildren();
       }
       if (json !== undefined) writeFileSync(json, `${JSON.stringify(figures, null, 2)}\n`);
     }

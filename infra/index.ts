@@ -2,12 +2,14 @@
  * Constructs for your own stack:
  *
  * - `OutboxDatabase`: your PostgreSQL, migrated, with one login per function
- * - `EventQueue`: a FIFO queue with its dead-letter queue, for one consumer
+ * - `EventQueue`: a queue, FIFO or standard, with its dead-letter queue, for one consumer
+ * - `BusToQueue`: a rule that hands events of an EventBridge bus to such a queue
  * - `Outbox`: the relay and the monitor, on their schedules
  * - `EventConsumer`: a function that applies the events of a queue
  * - `EventApi`: an HTTP API whose function writes events
  * - `OutboxAlarms`: alarms with a runbook each
  */
+export { BusToQueue, type BusToQueueProps } from './constructs/bus-to-queue.ts';
 export { EventApi, type EventApiProps } from './constructs/event-api.ts';
 export { EventConsumer, type EventConsumerProps } from './constructs/event-consumer.ts';
 export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';

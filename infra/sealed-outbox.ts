@@ -15,7 +15,7 @@ export function sealedOutbox(app: App, stage: Stage, database: DatabaseConnectio
   const name = `sealed-outbox-${stage.name}`;
   const data = new DataStack(app, 'Data', {
     stackName: `${name}-data`,
-    description: 'Sealed Outbox: queues and topics',
+    description: 'Sealed Outbox: queues, bus and topics',
     terminationProtection: stage.keepsData,
     stage,
   });
@@ -25,6 +25,8 @@ export function sealedOutbox(app: App, stage: Stage, database: DatabaseConnectio
     stage,
     database,
     ledgerQueue: data.ledgerQueue,
+    analyticsQueue: data.analyticsQueue,
+    bus: data.bus,
     alarmTopic: data.alarmTopic,
   });
   Tags.of(app).add('sealed-outbox:stage', stage.name);

@@ -8,6 +8,7 @@ export function printAddresses(cloud: LocalCloud, report: Report): void {
   const rows = [
     ['API', apiUrl],
     ['Queue', outputs['LedgerQueueUrl'] ?? ''],
+    ['Event bus', outputs['EventBusName'] ?? ''],
     ['Dead letters', outputs['LedgerDeadLetterQueueUrl'] ?? ''],
     ['PostgreSQL', databaseUrl(database)],
     ['Local AWS', `${endpoint} (AWS_ENDPOINT_URL; any credentials, region ${cloud.client.region})`],

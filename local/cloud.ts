@@ -15,6 +15,7 @@ import {
   synthesise,
 } from './deploy.ts';
 import { portTaken, startMiniStack } from './emulator/ministack.ts';
+import { MINISTACK } from './emulator/packages.ts';
 import { virtualEnvironment } from './emulator/virtual-environment.ts';
 import { REGION, ROOT } from './environment.ts';
 import { createDatabase, freePort, type LocalPostgres, MIGRATOR, startPostgres } from './postgres.ts';
@@ -87,7 +88,7 @@ async function start({
   // Two lines side by side: what needs the network the first time and the emulator, and what needs the processor.
   const emulator = async (): Promise<void> => {
     const python = await report.step('Python environment of the local AWS', (progress) =>
-      virtualEnvironment(join(ROOT, '.local'), supervisor, progress),
+      virtualEnvironment(join(ROOT, '.local'), MINISTACK, supervisor, progress),
     );
     await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port, temporary));
     await report.step('cdk bootstrap', (progress) => bootstrap(supervisor, port, progress));

@@ -10,12 +10,14 @@ import pg from 'pg';
 /** A PostgreSQL 17 of our own on 127.0.0.1, from the npm registry: no Docker, nothing installed on the machine. */
 export interface LocalPostgres {
   readonly port: number;
-  /** The server's process. */
+  /** The server's process; another one after a `crash`. */
   readonly pid: number;
   /** Where the data is; removed by `stop`. */
   readonly directory: string;
   /** Password of every user of this server: it lives as long as the server and leaves this machine never. */
   readonly password: string;
+  /** Ends the server as if it had crashed (immediate mode: nothing is written down any more) and starts it on the same data and port. */
+  crash(): Promise<void>;
   /** Stops the server and removes its data. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -79,10 +81,44 @@ export async function startPostgres(options: LocalPostgresOptions = {}): Promise
       cause,
     });
   }
-  const pid = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1)[0]);
+  let pid = await serverPid(data);
   let stopping: Promise<void> | undefined;
-  const stop = (): Promise<void> => (stopping ??= stopServer(server, pid, directory));
-  return { port, pid, directory, password, stop };
+  return {
+    port,
+    get pid() {
+      return pid;
+    },
+    directory,
+    password,
+    async crash() {
+      process.kill(pid, 'SIGQUIT');
+      while (isRunning(pid)) await delay(10);
+      if (stopping !== undefined) return;
+      await startAgain(server, log);
+      pid = await serverPid(data);
+    },
+    stop: () => (stopping ??= stopServer(server, pid, directory)),
+  };
+}
+
+async function serverPid(data: string): Promise<number> {
+  return Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1)[0]);
+}
+
+/** Backends outlive the crashed server by a moment, and a new one does not start beside them. */
+async function startAgain(server: EmbeddedPostgres, log: readonly string[]): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    try {
+      await server.start();
+      return;
+    } catch (cause) {
+      if (Date.now() > deadline) {
+        throw new Error(`PostgreSQL did not start again. Its last words: ${log.join('').slice(-2000)}`, { cause });
+      }
+      await delay(50);
+    }
+  }
 }
 
 /** A server that has ended already (the terminal's Ctrl-C reaches it too) would let the package wait for its end for ever. */

@@ -9,11 +9,12 @@ const HELP = `npm test -- [suite…] [vitest arguments…]
 Runs the tests with what they need and counts them. Suites:
   unit         pure functions, no network
   integration  a real PostgreSQL, an SQS in the process
+  contract     publishers against LocalStack (needs Python 3.11 or later; SEALED_OUTBOX_LOCALSTACK=container: a Docker engine)
   infra        the CloudFormation templates
   e2e          the stack deployed to the local cloud (needs Python 3.11 or later)
   long         full sizes and soaks, up to 75 minutes (npm run test:long)
 
-Without a suite: unit, integration, infra, e2e. Everything else goes to vitest, for example
+Without a suite: unit, integration, contract, infra, e2e. Everything else goes to vitest, for example
   npm test -- unit integration -t "holds later events"
   npm test -- integration test/integration/relay.test.ts
 

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { preloadEqualsAppend } from './preload.ts';
 import { asSuperuser, createDatabase, type LocalPostgres, MIGRATOR, startPostgres } from '../../local/postgres.ts';
 import { ensureLogins, type Login, migrate, readMigrations } from '../../shared/database/index.ts';
 
@@ -63,6 +64,7 @@ export async function startServer(): Promise<BenchServer> {
     } finally {
       await client.end();
     }
+    await asSuperuser(server, TEMPLATE, preloadEqualsAppend);
   } catch (error) {
     await server.stop();
     throw error;
@@ -84,6 +86,8 @@ async function cloneTemplate(server: LocalPostgres, name: string): Promise<Bench
     connection: (user) => connection(server, name, user),
     async connect(user) {
       const client = new pg.Client(connection(server, name, user));
+      // Ctrl-C stops the server first; what it cuts need not be said.
+      client.on('error', () => {});
       await client.connect();
       open.push(client);
       return client;

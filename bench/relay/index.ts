@@ -1,5 +1,25 @@
 import type { Benchmark } from '../harness/benchmark.ts';
 import { append } from './append.ts';
+import { blocked } from './blocked.ts';
+import { fetch } from './fetch.ts';
+import { fifo } from './fifo.ts';
+import { hotAggregate } from './hot-aggregate.ts';
+import { latency } from './latency.ts';
+import { memory } from './memory.ts';
+import { pinned } from './pinned.ts';
+import { twoRelays } from './two-relays.ts';
+import { wal } from './wal.ts';
 
 /** In the order in which they run and print. */
-export const relayBenchmarks: readonly Benchmark[] = [append];
+export const relayBenchmarks: readonly Benchmark[] = [
+  fifo,
+  twoRelays,
+  latency,
+  append,
+  wal,
+  fetch,
+  pinned,
+  hotAggregate,
+  blocked,
+  memory,
+];

@@ -25,6 +25,8 @@ export async function handler(_event: unknown, context: Context): Promise<RelayR
         statement_timeout: 20_000,
         query_timeout: 25_000,
       });
+      // The relay listens as soon as it has the connection; what comes in the same packet as the greeting would end the process.
+      client.on('error', () => {});
       await client.connect();
       return client;
     },

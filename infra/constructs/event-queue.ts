@@ -10,6 +10,8 @@ export interface EventQueueProps {
    * An outage is no fault of the message.
    */
   readonly outage?: Duration;
+  /** False: a standard queue, for events that come in any order, as EventBridge sends them. Default: true. */
+  readonly fifo?: boolean;
 }
 
 /** SQS's limit of `maxReceiveCount`. */
@@ -19,15 +21,16 @@ const MOST_RECEIVES = 1000;
 export const VISIBILITY_PER_TIMEOUT = 6;
 
 /**
- * A FIFO queue for one consumer of events, and its dead-letter queue.
+ * A queue for one consumer of events, FIFO unless it says otherwise, and its dead-letter queue.
  *
- * High-throughput mode: deduplication and limits count per message group, which is the aggregate, so the queue scales
+ * FIFO in high-throughput mode: deduplication and limits count per message group, which is the aggregate, so the queue scales
  * with the number of aggregates instead of ending at 300 calls a second.
  */
 export class EventQueue extends Construct {
   readonly queue: IQueue;
   readonly deadLetterQueue: IQueue;
   readonly visibilityTimeout: Duration;
+  readonly fifo: boolean;
 
   constructor(scope: Construct, id: string, props: EventQueueProps) {
     super(scope, id);
@@ -40,9 +43,10 @@ export class EventQueue extends Construct {
       );
     }
     this.visibilityTimeout = Duration.seconds(visibility);
+    this.fifo = props.fifo ?? true;
     const shared = {
-      fifo: true,
-      contentBasedDeduplication: false,
+      // CloudFormation refuses `FifoQueue: false`.
+      ...(this.fifo ? { fifo: true, contentBasedDeduplication: false } : {}),
       encryption: QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
       // The longest that SQS keeps. Moving to the dead-letter queue starts it again.
@@ -51,8 +55,12 @@ export class EventQueue extends Construct {
     this.deadLetterQueue = new Queue(this, 'DeadLetters', shared);
     this.queue = new Queue(this, 'Queue', {
       ...shared,
-      deduplicationScope: DeduplicationScope.MESSAGE_GROUP,
-      fifoThroughputLimit: FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+      ...(this.fifo
+        ? {
+            deduplicationScope: DeduplicationScope.MESSAGE_GROUP,
+            fifoThroughputLimit: FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+          }
+        : {}),
       visibilityTimeout: this.visibilityTimeout,
       deadLetterQueue: { queue: this.deadLetterQueue, maxReceiveCount: receives },
     });

@@ -30,7 +30,7 @@ interface AlarmText {
 
 /** Three late measurements of five: one slow minute or one lost sample neither raises an alarm nor ends it. */
 const PERSISTENT = { datapointsToAlarm: 3, evaluationPeriods: 5 };
-/** A dead letter stays until somebody acts; two of three only guards against a sample that is wrong. */
+/** A dead letter or a parked event stays until somebody acts; two of three only guards against a sample that is wrong. */
 const PRESENT = { datapointsToAlarm: 2, evaluationPeriods: 3 };
 
 /** The alarms of an outbox. Each says what it means and which runbook to open. */
@@ -69,6 +69,29 @@ export class OutboxAlarms extends Construct {
       silence.toSeconds(),
       { ...PERSISTENT, treatMissingData: TreatMissingData.BREACHING },
     );
+    const waiting = outbox.destinations.flatMap((destination) => [
+      this.alarm(
+        {
+          name: `parked-${destination}`,
+          meaning: `Events for ${destination} were refused for good and wait for a person; later ones of their aggregates wait behind them.`,
+          runbook: 'parked',
+        },
+        outbox.metricParked(destination, period),
+        0,
+        // A silent monitor raises the alarms above; this one stays as it was.
+        { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
+      ),
+      this.alarm(
+        {
+          name: `orphaned-${destination}`,
+          meaning: `Events for ${destination} are blocked although nothing is parked before them: nobody would ever send them.`,
+          runbook: 'blocked',
+        },
+        outbox.metricOrphaned(destination, period),
+        0,
+        { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
+      ),
+    ]);
     const dead = Object.entries(props.queues).map(([name, { deadLetterQueue }]) =>
       this.alarm(
         {
@@ -82,7 +105,7 @@ export class OutboxAlarms extends Construct {
         { ...PRESENT, treatMissingData: TreatMissingData.NOT_BREACHING },
       ),
     );
-    this.alarms = [...lag, relay, ...dead];
+    this.alarms = [...lag, relay, ...waiting, ...dead];
     const action = new SnsAction(props.topic);
     for (const alarm of this.alarms) {
       alarm.addAlarmAction(action);

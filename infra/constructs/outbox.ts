@@ -1,5 +1,6 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
@@ -11,8 +12,8 @@ import type { OutboxDatabase } from './outbox-database.ts';
 
 export interface OutboxProps extends FunctionDefaults {
   readonly database: OutboxDatabase;
-  /** Where events go: a destination's name in the catalogue, and its queue. */
-  readonly destinations: Readonly<Record<string, EventQueue>>;
+  /** Where events go: a destination's name in the catalogue, and its queue or bus. */
+  readonly destinations: Readonly<Record<string, EventQueue | IEventBus>>;
   /**
    * `continuous`: a relay is always running, an event leaves within a fraction of a second.
    * `drain`: a relay starts each minute and ends when nothing is left: cheaper, up to two minutes late. Default: `continuous`.
@@ -50,7 +51,7 @@ export class Outbox extends Construct {
     this.installation = stack.stackName;
     this.destinations = Object.keys(props.destinations);
     const slot = `${this.installation}-relay`;
-    const queues = Object.entries(props.destinations);
+    const destinations = Object.entries(props.destinations);
 
     this.relayFunction = new NodeFunction(this, 'Relay', {
       ...props,
@@ -62,7 +63,7 @@ export class Outbox extends Construct {
       environment: {
         OUTBOX_INSTALLATION: this.installation,
         OUTBOX_DESTINATIONS: stack.toJsonString(
-          Object.fromEntries(queues.map(([name, { queue }]) => [name, { kind: 'sqs-fifo', url: queue.queueUrl }])),
+          Object.fromEntries(destinations.map(([name, destination]) => [name, addressOf(destination, stack)])),
         ),
         OUTBOX_SLOT: slot,
         RELAY_MODE: props.mode ?? 'continuous',
@@ -70,7 +71,7 @@ export class Outbox extends Construct {
       },
       scheduled: true,
     });
-    for (const [, { queue }] of queues) queue.grantSendMessages(this.relayFunction);
+    for (const [, destination] of destinations) grantPublish(destination, this.relayFunction);
     database.connect(this.relayFunction, { user: 'sealed_relay', roles: ['outbox_relay'] });
     this.relaySchedule = this.everyMinute('RelaySchedule', slot, this.relayFunction);
 
@@ -90,6 +91,16 @@ export class Outbox extends Construct {
   /** Age of the oldest event that waits for `destination`, in seconds; parked and blocked ones do not count. */
   metricOldestPendingAge(destination: string, period = Duration.minutes(1)): Metric {
     return this.metric('OldestPendingAge', period, { Destination: destination });
+  }
+
+  /** Deliveries to `destination` that were refused and wait for a person. */
+  metricParked(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Parked', period, { Destination: destination });
+  }
+
+  /** Deliveries to `destination` that are blocked although nothing is parked below them. There should be none. */
+  metricOrphaned(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Orphaned', period, { Destination: destination });
   }
 
   /** Seconds since the youngest relay was seen alive. No value while there never was one. */
@@ -126,4 +137,32 @@ export class Outbox extends Construct {
       }),
     });
   }
+}
+
+/** As `functions/relay` reads it. */
+function addressOf(destination: EventQueue | IEventBus, { account, region }: Stack): Record<string, string> {
+  if (isBus(destination)) {
+    // By its name at home (the local cloud describes no bus by its ARN), by its ARN in another account or region.
+    const home = destination.env.account === account && destination.env.region === region;
+    return { kind: 'eventbridge', bus: home ? destination.eventBusName : destination.eventBusArn };
+  }
+  return { kind: destination.fifo ? 'sqs-fifo' : 'sqs', url: destination.queue.queueUrl };
+}
+
+function grantPublish(destination: EventQueue | IEventBus, relay: LambdaFunction): void {
+  if (!isBus(destination)) {
+    destination.queue.grantSendMessages(relay);
+    return;
+  }
+  // Describe: PutEvents to a bus that is not there may answer with success, so the relay asks first.
+  relay.addToRolePolicy(
+    new PolicyStatement({
+      actions: ['events:PutEvents', 'events:DescribeEventBus'],
+      resources: [destination.eventBusArn],
+    }),
+  );
+}
+
+function isBus(destination: EventQueue | IEventBus): destination is IEventBus {
+  return 'eventBusArn' in destination;
 }

@@ -1,16 +1,22 @@
 import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { EventBus } from 'aws-cdk-lib/aws-events';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import { EventQueue } from '../index.ts';
+import { BusToQueue, EventQueue } from '../index.ts';
 import type { Stage } from '../stages.ts';
 
 export interface DataStackProps extends StackProps {
   readonly stage: Stage;
 }
 
-/** What holds data and outlives a new version of the functions: queues and the alarm topic. */
+/** `source` of the sample's catalogue; a test holds it against that. */
+const SOURCE = '/invoices';
+
+/** What holds data and outlives a new version of the functions: queues, the bus with the rule that fills one of them, the alarm topic. */
 export class DataStack extends Stack {
   readonly ledgerQueue: EventQueue;
+  readonly analyticsQueue: EventQueue;
+  readonly bus: EventBus;
   readonly alarmTopic: Topic;
 
   constructor(scope: Construct, id: string, props: DataStackProps) {
@@ -20,6 +26,17 @@ export class DataStack extends Stack {
       consumerTimeout: stage.consumerTimeout,
       outage: stage.consumerOutage,
     });
+    this.analyticsQueue = new EventQueue(this, 'Analytics', {
+      consumerTimeout: stage.consumerTimeout,
+      outage: stage.consumerOutage,
+      fifo: false,
+    });
+    this.bus = new EventBus(this, 'Bus', { description: `Sealed Outbox ${stage.name}: events` });
+    new BusToQueue(this, 'BusToAnalytics', {
+      bus: this.bus,
+      queue: this.analyticsQueue,
+      source: SOURCE,
+    });
     this.alarmTopic = new Topic(this, 'Alarms', {
       displayName: `Sealed Outbox ${stage.name}: alarms`,
       enforceSSL: true,
@@ -27,6 +44,9 @@ export class DataStack extends Stack {
 
     new CfnOutput(this, 'LedgerQueueUrl', { value: this.ledgerQueue.queue.queueUrl });
     new CfnOutput(this, 'LedgerDeadLetterQueueUrl', { value: this.ledgerQueue.deadLetterQueue.queueUrl });
+    new CfnOutput(this, 'AnalyticsQueueUrl', { value: this.analyticsQueue.queue.queueUrl });
+    new CfnOutput(this, 'AnalyticsDeadLetterQueueUrl', { value: this.analyticsQueue.deadLetterQueue.queueUrl });
+    new CfnOutput(this, 'EventBusName', { value: this.bus.eventBusName });
     new CfnOutput(this, 'AlarmTopicArn', { value: this.alarmTopic.topicArn });
 
     if (stage.keepsData) RemovalPolicies.of(this).retain();

@@ -1,4 +1,5 @@
 import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
@@ -17,14 +18,16 @@ export interface ServiceStackProps extends StackProps {
   readonly stage: Stage;
   readonly database: DatabaseConnection;
   readonly ledgerQueue: EventQueue;
+  readonly analyticsQueue: EventQueue;
+  readonly bus: IEventBus;
   readonly alarmTopic: ITopic;
 }
 
-/** What runs: the outbox, the sample service that writes invoices, the ledger that reads them, and the alarms. */
+/** What runs: the outbox, the sample service that writes invoices, the ledger and analytics that read them, and the alarms. */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, props: ServiceStackProps) {
     super(scope, id, props);
-    const { stage, ledgerQueue } = props;
+    const { stage, ledgerQueue, analyticsQueue } = props;
     const defaults = { logRetention: stage.logRetention };
 
     const database = new OutboxDatabase(this, 'Database', {
@@ -36,7 +39,7 @@ export class ServiceStack extends Stack {
     const outbox = new Outbox(this, 'Outbox', {
       ...defaults,
       database,
-      destinations: { ledger: ledgerQueue },
+      destinations: { ledger: ledgerQueue, analytics: props.bus },
       mode: stage.relayMode,
     });
     const ledger = new EventConsumer(this, 'Ledger', {
@@ -46,6 +49,15 @@ export class ServiceStack extends Stack {
       source: ledgerQueue,
       database,
       login: { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
+      timeout: stage.consumerTimeout,
+    });
+    const analytics = new EventConsumer(this, 'Analytics', {
+      ...defaults,
+      consumer: 'analytics',
+      entry: 'functions/sample/analytics/index.ts',
+      source: analyticsQueue,
+      database,
+      login: { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
       timeout: stage.consumerTimeout,
     });
     const invoices = new EventApi(this, 'Invoices', {
@@ -59,7 +71,7 @@ export class ServiceStack extends Stack {
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
       outbox,
-      queues: { ledger: ledgerQueue },
+      queues: { ledger: ledgerQueue, analytics: analyticsQueue },
       topic: props.alarmTopic,
     });
 
@@ -69,6 +81,7 @@ export class ServiceStack extends Stack {
       outbox.relayFunction,
       outbox.monitorFunction,
       ledger.function,
+      analytics.function,
       invoices.function,
     ];
     new QueryDefinition(this, 'Errors', {
@@ -86,6 +99,7 @@ export class ServiceStack extends Stack {
       ApiUrl: invoices.url,
       ApiId: invoices.api.apiId,
       ApiFunctionName: invoices.function.functionName,
+      AnalyticsFunctionName: analytics.function.functionName,
       LedgerFunctionName: ledger.function.functionName,
       MigrateFunctionName: database.migrateFunction.functionName,
       MonitorFunctionName: outbox.monitorFunction.functionName,

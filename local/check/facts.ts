@@ -5,6 +5,7 @@ export interface Facts {
   readonly events: readonly EventFact[];
   readonly entries: readonly EntryFact[];
   readonly ledger: readonly LedgerFact[];
+  readonly analytics: readonly DayFact[];
 }
 
 export interface EventFact {
@@ -13,11 +14,15 @@ export interface EventFact {
   readonly sequence: number;
   readonly type: string;
   readonly data: { readonly totalMinor?: number; readonly amountMinor?: number };
+  /** Of its own time, UTC: `2026-11-30`. */
+  readonly day: string;
   /** One per destination. */
   readonly deliveries: readonly string[];
   readonly committedAt: number;
   /** When the ledger's transaction committed; null while it has not. */
   readonly appliedAt: number | null;
+  /** Whether analytics has taken it. */
+  readonly counted: boolean;
 }
 
 /** One line of the ledger, in the order of application. */
@@ -36,6 +41,14 @@ export interface LedgerFact {
   readonly effects: number;
 }
 
+/** What analytics counted of one type on one day, all currencies together: the check sends one. */
+export interface DayFact {
+  readonly day: string;
+  readonly type: string;
+  readonly events: number;
+  readonly amountMinor: number;
+}
+
 /**
  * Reads it all. The server must run with `track_commit_timestamp`: it keeps the time of each commit, so that the way from
  * commit to effect is measured by the database itself and not by the columns of the product. `db` must see every table.
@@ -49,21 +62,26 @@ export async function readFacts(db: Queryable): Promise<Facts> {
           'deliveries', (select coalesce(json_agg(d.state), '[]') from outbox.delivery d where d.event_id = e.id),
           'committedAt', extract(epoch from pg_xact_commit_timestamp(e.xmin)) * 1000,
           'appliedAt', (select extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000
-                          from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id))
+                          from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id),
+          'day', (e.occurred_at at time zone 'UTC')::date,
+          'counted', exists (select from inbox.processed_event p where p.consumer = 'analytics' and p.event_id = e.id))
         order by e.aggregate_id, e.sequence), '[]') from outbox.event e) as events,
       (select coalesce(json_agg(json_build_object('eventId', event_id, 'invoiceId', invoice_id, 'sequence', sequence)
         order by entry), '[]') from sample.ledger_entry) as entries,
       (select coalesce(json_agg(json_build_object('invoiceId', invoice_id, 'totalMinor', total_minor, 'paidMinor', paid_minor,
-          'status', status, 'lastSequence', last_sequence, 'effects', effects)), '[]') from sample.ledger_invoice) as ledger`);
+          'status', status, 'lastSequence', last_sequence, 'effects', effects)), '[]') from sample.ledger_invoice) as ledger,
+      (select coalesce(json_agg(json_build_object('day', day, 'type', type, 'events', events, 'amountMinor', amount_minor)),
+          '[]') from sample.analytics_day) as analytics`);
   return rows[0] as Facts;
 }
 
-/** Events that have not arrived everywhere yet: not applied, or not yet noted as published. */
+/** Events that have not arrived everywhere yet: not applied by both consumers, or not yet noted as published. */
 export async function countUnfinished(db: Queryable): Promise<number> {
   const { rows } = await db.query(`
     select count(*)::integer as unfinished
       from outbox.event e
-     where not exists (select from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id)
+     where (select count(*) from inbox.processed_event p
+             where p.consumer in ('ledger', 'analytics') and p.event_id = e.id) < 2
         or exists (select from outbox.delivery d where d.event_id = e.id and d.state <> 'published')`);
   return rows[0].unfinished as number;
 }

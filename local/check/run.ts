@@ -76,7 +76,7 @@ export async function arrival(db: pg.Client, withinMs = ARRIVES_WITHIN_MS): Prom
 const SHOWN = 20;
 
 function format(summary: Summary, requests: number, repeats: number, idleMs: readonly number[]): string[] {
-  const { committed, published, effects, orderBreaks, duplicates, medianMs, worstMs, wrong } = summary;
+  const { committed, published, effects, counted, orderBreaks, duplicates, medianMs, worstMs, wrong } = summary;
   const idle = idleMs[Math.floor((idleMs.length - 1) / 2)];
   const ms = (value: number | null | undefined): string =>
     typeof value !== 'number' ? 'unknown' : `${Math.round(value)} ms`;
@@ -85,7 +85,7 @@ function format(summary: Summary, requests: number, repeats: number, idleMs: rea
     `  requests            ${requests}, of them ${repeats} repeats of an idempotency key`,
     `  events committed    ${committed}`,
     `  events published    ${published}`,
-    `  effects             ${effects}`,
+    `  effects             ${effects} in the ledger (SQS FIFO), ${counted} in analytics (EventBridge)`,
     `  order breaks        ${orderBreaks}`,
     `  duplicate effects   ${duplicates}`,
     `  commit to effect    median ${ms(medianMs)}, worst ${ms(worstMs)}; while idle median ${ms(idle)}, worst ${ms(idleMs.at(-1))}`,

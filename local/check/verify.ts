@@ -7,6 +7,8 @@ export interface Summary {
   readonly effects: number;
   readonly orderBreaks: number;
   readonly duplicates: number;
+  /** Events that analytics counted. */
+  readonly counted: number;
   /** From commit to effect, milliseconds; null where nothing was applied. */
   readonly medianMs: number | null;
   readonly worstMs: number | null;
@@ -35,6 +37,7 @@ export function verify(facts: Facts, sent: readonly SentInvoice[]): Summary {
     effects: facts.entries.length,
     orderBreaks: breaks.length,
     duplicates,
+    counted: facts.analytics.reduce((sum, { events }) => sum + events, 0),
     medianMs: latencies[Math.floor((latencies.length - 1) / 2)] ?? null,
     worstMs: latencies.at(-1) ?? null,
     wrong: [
@@ -43,6 +46,7 @@ export function verify(facts: Facts, sent: readonly SentInvoice[]): Summary {
       ...unfinished(facts),
       ...strangers(facts),
       ...[...byInvoice].flatMap(([id, events]) => againstFold(id, events, ledger.get(id))),
+      ...againstDays(facts),
       ...sent.flatMap((invoice) => againstClient(invoice, byInvoice.get(invoice.id) ?? [], ledger.get(invoice.id))),
     ],
   };
@@ -61,9 +65,10 @@ function orderBreaks({ entries }: Facts): string[] {
 }
 
 function unfinished({ events }: Facts): string[] {
-  return events.flatMap(({ id, type, deliveries, appliedAt }) => {
+  return events.flatMap(({ id, type, deliveries, appliedAt, counted }) => {
     const states = deliveries.join(', ') || 'nowhere';
     if (appliedAt === null) return [`${type} ${id} has had no effect (delivery: ${states})`];
+    if (!counted) return [`${type} ${id} was not counted by analytics (delivery: ${states})`];
     return deliveries.every((state) => state === 'published')
       ? []
       : [`${type} ${id} was applied but is noted as ${states}`];
@@ -94,6 +99,26 @@ function againstFold(id: string, events: readonly EventFact[], row: LedgerFact |
   return (Object.keys(folded) as (keyof typeof folded)[])
     .filter((field) => folded[field] !== row[field])
     .map((field) => `invoice ${id}: ${field} is ${row[field]} in the ledger, its events say ${folded[field]}`);
+}
+
+/** Analytics adds up, in any order: an event that it lost or took twice shows in the sums of its day. */
+function againstDays({ events, analytics }: Facts): string[] {
+  const said = new Map(analytics.map(({ day, type, ...sums }) => [`${type} on ${day}`, sums]));
+  const folded = new Map<string, { events: number; amountMinor: number }>();
+  for (const { day, type, data } of events) {
+    const sums = folded.get(`${type} on ${day}`) ?? { events: 0, amountMinor: 0 };
+    folded.set(`${type} on ${day}`, sums);
+    sums.events++;
+    sums.amountMinor += (type === 'invoice.payment-recorded' ? data.amountMinor : data.totalMinor) ?? 0;
+  }
+  return [...new Set([...said.keys(), ...folded.keys()])].flatMap((of) => {
+    const [is, must] = [said, folded].map((all) => all.get(of) ?? { events: 0, amountMinor: 0 });
+    return is?.events === must?.events && is?.amountMinor === must?.amountMinor
+      ? []
+      : [
+          `${of}: analytics has ${is?.events} of ${is?.amountMinor} together, its events say ${must?.events} of ${must?.amountMinor}`,
+        ];
+  });
 }
 
 function againstClient(invoice: SentInvoice, events: readonly EventFact[], row: LedgerFact | undefined): string[] {

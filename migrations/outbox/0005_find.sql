@@ -140,9 +140,10 @@ declare
   key uuid;
   head record;
 begin
-  -- In the order of the partitions, so that two of these calls never wait for each other.
+  -- The lock is the one that set_aside needs, taken at once and in the order of the partitions: two of these calls never wait for
+  -- each other in a ring.
   for key in select k from unnest(keys) as u (k) order by get_byte(uuid_send(k), 0) & 63 loop
-    perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for no key update;
+    perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for update;
     select d.position, d.sequence, d.state, d.last_error,
            (select t.when_parked from outbox.event e join outbox.event_type t on t.type = e.type
              where e.id = d.event_id order by t.schema_version desc limit 1) as when_parked

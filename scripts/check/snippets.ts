@@ -31,7 +31,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'sealed-outbox/consumer': 'shared/inbox/index.ts',
   'sealed-outbox/database': 'shared/database/index.ts',
   'sealed-outbox/events': 'shared/events/index.ts',
-  'sealed-outbox/infra': 'infra/constructs/index.ts',
+  'sealed-outbox/infra': 'infra/index.ts',
   'sealed-outbox/telemetry': 'shared/telemetry/index.ts',
 };
 

@@ -1,4 +1,4 @@
-export const SUITES = ['unit', 'integration', 'infra', 'e2e', 'long'] as const;
+export const SUITES = ['unit', 'integration', 'contract', 'infra', 'e2e', 'long'] as const;
 
 export type Suite = (typeof SUITES)[number];
 

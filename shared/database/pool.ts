@@ -21,6 +21,9 @@ export function createPool(config: DatabaseConfig, options: PoolOptions): pg.Poo
     statement_timeout: options.statementTimeoutMs ?? 30_000,
     idle_in_transaction_session_timeout: 60_000,
   });
+  // From its first moment on, also while it is handed out: a server that is shutting down may send its greeting and its last words in one
+  // packet, before whoever asked for the connection can listen. What it was used for fails all the same.
+  pool.on('connect', (client) => client.on('error', () => {}));
   pool.on('error', (error: Error & { code?: string }) => {
     options.log.warn('an idle database connection was lost; the next use opens another', { code: error.code });
   });

@@ -14,6 +14,8 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     expect(new Set(alarms.map((alarm) => alarm['AlarmName']))).toEqual(
       new Set([
         ...names.map((name) => `sealed-outbox-${stage}-service-oldest-pending-age-${name}`),
+        ...names.map((name) => `sealed-outbox-${stage}-service-parked-${name}`),
+        ...names.map((name) => `sealed-outbox-${stage}-service-orphaned-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-dead-letters-${name}`),
         `sealed-outbox-${stage}-service-relay-silent`,
       ]),
@@ -24,6 +26,8 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     for (const name of ['oldest-pending-age-ledger', 'relay-silent']) {
       expect(named(name)?.['TreatMissingData']).toBe('breaching');
     }
+    // The two above say so; these keep what was last known.
+    for (const name of ['parked-ledger', 'orphaned-ledger']) expect(named(name)?.['TreatMissingData']).toBe('ignore');
     // SQS stops reporting for a queue that nobody uses.
     expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
   });
@@ -46,6 +50,17 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       ComparisonOperator: 'GreaterThanThreshold',
       Period: stage === 'local' ? 10 : 60,
     });
+    for (const [name, metric] of [
+      ['parked-ledger', 'Parked'],
+      ['orphaned-ledger', 'Orphaned'],
+    ] as const) {
+      expect(named(name)).toMatchObject({
+        MetricName: metric,
+        Dimensions: [{ Name: 'Destination', Value: 'ledger' }, installation],
+        Threshold: 0,
+        ComparisonOperator: 'GreaterThanThreshold',
+      });
+    }
     expect(named('relay-silent')).toMatchObject({
       MetricName: 'RelaySilence',
       Dimensions: [installation],
@@ -69,7 +84,9 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   it('name a runbook that exists and names them', () => {
     for (const alarm of alarms) {
       const file = /Runbook: (docs\/runbooks\/[a-z-]+\.md)$/.exec(alarm['AlarmDescription'])?.[1] ?? '';
-      const kind = (alarm['AlarmName'] as string).replace(`sealed-outbox-${stage}-service-`, '').replace(/ledger$/, '');
+      const kind = (alarm['AlarmName'] as string)
+        .replace(`sealed-outbox-${stage}-service-`, '')
+        .replace(/(ledger|analytics)$/, '');
       expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
     }
   });

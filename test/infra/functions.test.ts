@@ -7,12 +7,12 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   const { service, resources, functionNamed: named } = synthesise(stage);
   const functions = resources('AWS::Lambda::Function');
   it('run on Node 24', () => {
-    expect(functions).toHaveLength(6);
+    expect(functions).toHaveLength(7);
     for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
   });
 
   it('show stack traces of the source, not of the bundle', () => {
-    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'api']) {
+    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'analytics', 'api']) {
       expect(variablesOf(named(name)[1])['NODE_OPTIONS']).toBe('--enable-source-maps');
     }
   });
@@ -55,17 +55,21 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
 
   it("know the catalogue's destinations and no other", () => {
     const { 'Fn::Join': join } = variablesOf(named('relay')[1])['OUTBOX_DESTINATIONS'];
-    const text = join[1].map((part: unknown) => (typeof part === 'string' ? part : 'url')).join('');
+    const text = join[1].map((part: unknown) => (typeof part === 'string' ? part : 'address')).join('');
     expect(JSON.parse(text)).toEqual(
       Object.fromEntries(
-        Object.entries(definition.destinations).map(([name, { kind }]) => [name, { kind, url: 'url' }]),
+        Object.entries(definition.destinations).map(([name, { kind }]) => [
+          name,
+          kind === 'eventbridge' ? { kind, bus: 'address' } : { kind, url: 'address' },
+        ]),
       ),
     );
   });
 
   it('are created after the migration that makes their database users', () => {
     const [trigger] = resources('Custom::Trigger').map(([id]) => id);
-    for (const name of ['relay', 'monitor', 'ledger', 'api']) expect(named(name)[1].DependsOn).toContain(trigger);
+    for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'api'])
+      expect(named(name)[1].DependsOn).toContain(trigger);
   });
 
   it('migrate again when the code, the SQL or a login changes', () => {
@@ -79,6 +83,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       { user: 'sealed_relay', roles: ['outbox_relay'] },
       { user: 'sealed_monitor', roles: ['outbox_monitor'] },
       { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
+      { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
       { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
     ]);
   });

@@ -26,17 +26,40 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
   const LOGS = ['logs:CreateLogStream', 'logs:PutLogEvents'];
   const CONNECT = stage === 'local' ? [] : ['rds-db:connect'];
 
-  it('let the relay send to its queue and do nothing else with it', () => {
+  it('let the relay send to its queue and its bus, ask whether they exist, and nothing else', () => {
     expect(actionsOf('relay')).toEqual(
-      new Set([...LOGS, ...CONNECT, 'sqs:GetQueueAttributes', 'sqs:GetQueueUrl', 'sqs:SendMessage']),
+      new Set([
+        ...LOGS,
+        ...CONNECT,
+        'events:DescribeEventBus',
+        'events:PutEvents',
+        'sqs:GetQueueAttributes',
+        'sqs:GetQueueUrl',
+        'sqs:SendMessage',
+      ]),
     );
     const queues = statementsOf('relay').find(({ Action }) => list(Action).includes('sqs:SendMessage'));
     expect(list(queues?.Resource)).toHaveLength(1);
     expect(JSON.stringify(queues?.Resource)).toMatch(/LedgerQueue.*Arn/);
+    const buses = statementsOf('relay').filter(({ Action }) => list(Action).some((it) => it.startsWith('events:')));
+    expect(buses).toHaveLength(1);
+    expect(JSON.stringify(buses[0]?.Resource)).toMatch(/^\{"Fn::ImportValue":".*Bus.*Arn.*"\}$/);
   });
 
-  it('let the ledger receive and acknowledge, never send', () => {
-    expect(actionsOf('ledger')).toEqual(
+  it('let only EventBridge put into the queue of analytics, and for the rule of its bus alone', () => {
+    const allowed = resources('AWS::SQS::QueuePolicy')
+      .flatMap(([, policy]) => statementsIn(policy) as (Statement & { Principal: object; Condition: object })[])
+      .filter(({ Effect }) => Effect === 'Allow');
+    const [rule] = resources('AWS::Events::Rule').map(([id]) => id);
+    expect(allowed).toHaveLength(2);
+    for (const { Principal, Condition } of allowed) {
+      expect(Principal).toEqual({ Service: 'events.amazonaws.com' });
+      expect(Condition).toEqual({ ArnEquals: { 'aws:SourceArn': { 'Fn::GetAtt': [rule, 'Arn'] } } });
+    }
+  });
+
+  it.each(['ledger', 'analytics'])('let %s receive and acknowledge, never send', (name) => {
+    expect(actionsOf(name)).toEqual(
       new Set([
         ...LOGS,
         ...CONNECT,
@@ -55,11 +78,11 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
 
   it('give each function a database user of its own', () => {
     const users = functions.map(([, fn]) => variablesOf(fn)['DATABASE_USER']).filter((user) => user !== undefined);
-    const names = ['api', 'ledger', 'migrator', 'monitor', 'relay'];
+    const names = ['analytics', 'api', 'ledger', 'migrator', 'monitor', 'relay'];
     expect(users).toHaveLength(names.length);
     expect(new Set(users)).toEqual(new Set(names.map((name) => `sealed_${name}`)));
     if (stage === 'local') return;
-    for (const name of ['api', 'ledger', 'monitor', 'relay']) {
+    for (const name of ['analytics', 'api', 'ledger', 'monitor', 'relay']) {
       const connect = statementsOf(name).find(({ Action }) => Action === 'rds-db:connect');
       expect(JSON.stringify(connect?.Resource)).toMatch(new RegExp(`:dbuser:cluster-EXAMPLE/sealed_${name}"`));
     }

@@ -1,26 +1,54 @@
 import { App, Duration, Stack } from 'aws-cdk-lib';
 import { Match, Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
+import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { EventQueue } from '../../infra/index.ts';
-import { synthesise } from './synthesised.ts';
+import { type Resource, synthesise } from './synthesised.ts';
 
 const DAY = 86_400;
 
 describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) => {
-  const { service, resources } = synthesise(stage);
+  const { service, resources, functionNamed } = synthesise(stage);
   const queues = resources('AWS::SQS::Queue').map(([, { Properties }]) => Properties);
-  const source = queues.find((queue) => 'RedrivePolicy' in queue);
-  const dead = queues.find((queue) => !('RedrivePolicy' in queue));
+  const [ledger, ledgerDead, analytics, analyticsDead] = [
+    'LedgerQueue',
+    'LedgerDead',
+    'AnalyticsQueue',
+    'AnalyticsDead',
+  ].map((start) => resources('AWS::SQS::Queue').find(([id]) => id.startsWith(start))?.[1].Properties);
 
-  it('are FIFO with the throughput of their groups, so that aggregates scale', () => {
-    expect(source).toMatchObject({
+  it('are FIFO for the ledger, with the throughput of their groups, so that aggregates scale', () => {
+    expect(ledger).toMatchObject({
       FifoQueue: true,
       DeduplicationScope: 'messageGroup',
       FifoThroughputLimit: 'perMessageGroupId',
       ContentBasedDeduplication: false,
     });
-    expect(dead).toMatchObject({ FifoQueue: true });
-    expect(queues).toHaveLength(2);
+    expect(ledger).toHaveProperty('RedrivePolicy');
+    expect(ledgerDead).toMatchObject({ FifoQueue: true });
+    expect(queues).toHaveLength(4);
+  });
+
+  it('are standard queues for analytics, which EventBridge fills', () => {
+    expect(analytics).toHaveProperty('RedrivePolicy');
+    for (const queue of [analytics, analyticsDead]) {
+      for (const name of ['FifoQueue', 'DeduplicationScope', 'FifoThroughputLimit', 'ContentBasedDeduplication']) {
+        expect(queue).not.toHaveProperty(name);
+      }
+    }
+  });
+
+  it('get the envelope of each event of the service from its bus, and what cannot be delivered as dead letters', () => {
+    const [[, bus], ...others] = resources('AWS::Events::Rule') as [[string, Resource], ...unknown[]];
+    expect(others).toEqual([]);
+    const arnOf = (start: string) => ({ 'Fn::GetAtt': [expect.stringMatching(start), 'Arn'] });
+    expect(bus.Properties).toMatchObject({
+      EventBusName: { Ref: expect.stringMatching(/^Bus/) },
+      EventPattern: { source: [definition.source] },
+      Targets: [
+        { Arn: arnOf('AnalyticsQueue'), InputPath: '$.detail', DeadLetterConfig: { Arn: arnOf('AnalyticsDead') } },
+      ],
+    });
   });
 
   it('keep messages as long as SQS can, encrypted', () => {
@@ -41,15 +69,17 @@ describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) =
   });
 
   it("hide a message for six times the consumer's time-out, which AWS asks for", () => {
-    const [consumer] = Object.values(service.findResources('AWS::Lambda::EventSourceMapping'));
-    const functionId = consumer?.['Properties'].FunctionName.Ref as string;
-    const timeout = service.findResources('AWS::Lambda::Function')[functionId]?.['Properties'].Timeout as number;
-    expect(source?.['VisibilityTimeout']).toBe(6 * timeout);
+    for (const [consumer, queue] of [
+      ['ledger', ledger],
+      ['analytics', analytics],
+    ] as const) {
+      expect(queue?.['VisibilityTimeout']).toBe(6 * functionNamed(consumer)[1].Properties['Timeout']);
+    }
   });
 
   it('hand batches of ten to the consumer, report single failures and bound its concurrency', () => {
-    service.resourceCountIs('AWS::Lambda::EventSourceMapping', 1);
-    service.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
+    service.resourceCountIs('AWS::Lambda::EventSourceMapping', 2);
+    service.allResourcesProperties('AWS::Lambda::EventSourceMapping', {
       BatchSize: 10,
       FunctionResponseTypes: ['ReportBatchItemFailures'],
       ScalingConfig: { MaximumConcurrency: 10 },

@@ -22,7 +22,6 @@ const database = await testDatabase();
 const owner = database.pool('sealed_migrator');
 const writer = database.pool('sealed_writer');
 const operator = database.pool('sealed_operator');
-const relay = database.pool('sealed_relay');
 const monitor = database.pool('sealed_monitor');
 
 beforeEach(async () => {
@@ -46,10 +45,18 @@ describe('case 9: a parked head', () => {
     const queue = poison();
     await drain(database, queue);
     expect(places(queue.accepted)).toEqual(['other#1']);
+    expect(await statesOf(owner)).toMatchObject({ 'a#1': 'parked', 'a#2': 'blocked', 'a#3': 'blocked' });
     await append(writer, thing('a'));
     await drain(database, queue);
     expect(places(queue.accepted)).toEqual(['other#1']);
-    expect(await queueLag()).toMatchObject({ parked: 1, orphaned: 0 });
+    // Held, and no lag: the alarm is the one for parked events.
+    expect(await queueLag()).toMatchObject({
+      pending: 0,
+      oldestPendingAgeSeconds: 0,
+      parked: 1,
+      blocked: 3,
+      orphaned: 0,
+    });
 
     const [head] = (await listParked(operator)).parked;
     expect(head).toMatchObject({
@@ -77,18 +84,40 @@ describe('case 9: a parked head', () => {
     expect(tombstone.id).not.toBe(head?.eventId);
   });
 
-  it('with skip, which the relay asks for: the tombstone goes in its place, and the later ones behind it', async () => {
+  it('with skip: the relay sets it aside by itself, a tombstone goes in its place, and the later ones behind it', async () => {
     const minor = thing('a', { poison: true }, { type: 'thing.minor' });
     await append(writer, minor, thing('a'), thing('b'));
-    await relay.query('select outbox.set_aside($1, $2)', [
-      await positionOf(owner, 'a#1'),
-      'InvalidMessageContents: as the test wants it',
-    ]);
     const queue = poison();
+    await drain(database, queue);
     await drain(database, queue);
     expect(places(queue.accepted).filter((place) => place.startsWith('a'))).toEqual(['a#1', 'a#2']);
     expect(JSON.parse(queue.accepted.find(({ type }) => type === 'outbox.skipped')?.body ?? '{}').sequence).toBe('1');
+    expect(await statesOf(owner)).toEqual({
+      'a#1': 'set_aside',
+      'a#1†': 'published',
+      'a#2': 'published',
+      'b#1': 'published',
+    });
     expect((await listParked(operator)).parked).toEqual([]);
+    const { rows } = await owner.query(
+      `select actor, detail ->> 'reason' as reason from outbox.audit where act = 'set_aside'`,
+    );
+    expect(rows).toEqual([{ actor: 'sealed_relay', reason: 'InvalidMessageContents: as the test wants it' }]);
+  });
+
+  it('follows the policy of the newest version of its type, whatever the version of the event said', async () => {
+    await installCatalogue(owner, [{ type: 'thing.minor', when_parked: 'block' }]);
+    await installCatalogue(owner, [{ type: 'thing.minor', when_parked: 'skip', schema_version: 2 }]);
+    const old = (id: string) => thing(id, { poison: true }, { type: 'thing.minor', schema_version: 1 });
+    await append(writer, old('a'), thing('a'));
+    const queue = poison();
+    await drain(database, queue);
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#1', 'a#2']);
+    await installCatalogue(owner, [{ type: 'thing.minor', when_parked: 'block', schema_version: 2 }]);
+    await append(writer, old('b'), thing('b'));
+    await drain(database, queue);
+    expect(await statesOf(owner)).toMatchObject({ 'b#1': 'parked', 'b#2': 'blocked' });
   });
 
   it('one that is blocked although nothing is parked below it is counted, and goes after unblock', async () => {
@@ -211,7 +240,9 @@ describe('an event that nobody can route any more', () => {
     await append(writer, thing('a'));
     const log = recordingLog();
     await runRelay(relayOptions(database, {}, { log }));
-    expect(await deliveriesOf(owner)).toMatchObject([{ place: 'a#1', state: 'pending', attempts: 0, last_error: null }]);
+    expect(await deliveriesOf(owner)).toMatchObject([
+      { place: 'a#1', state: 'pending', attempts: 0, last_error: null },
+    ]);
     expect(await queueLag()).toMatchObject({ pending: 1, parked: 0 });
     expect((await queueLag())?.oldestPendingAgeSeconds).toBeGreaterThan(0);
     expect(log.lines).toContainEqual(

@@ -139,6 +139,7 @@ const INNER = [
   'select outbox.put_tombstone(null)',
   'select outbox.is_behind_parked(null)',
   'select outbox.describe(null)',
+  'select outbox.policy_of(gen_random_uuid())',
 ];
 const CATALOGUE = ['installation', 'event_type', 'destination', 'route'];
 const APPEND = `select outbox.append(${ANY_EVENT})`;
@@ -378,11 +379,13 @@ describe('no user', () => {
     );
     const path = 'search_path=pg_catalog, pg_temp';
     expect(rows).toEqual(
-      ['append', 'apply_parking', 'list_parked', 'redrive', 'restore', 'set_aside', 'skip', 'unblock'].map((proname) => ({
-        proname,
-        owner: 'outbox_owner',
-        proconfig: expect.arrayContaining([path]),
-      })),
+      ['append', 'apply_parking', 'list_parked', 'redrive', 'restore', 'set_aside', 'skip', 'unblock'].map(
+        (proname) => ({
+          proname,
+          owner: 'outbox_owner',
+          proconfig: expect.arrayContaining([path]),
+        }),
+      ),
     );
   });
 });

@@ -47,7 +47,7 @@ describe('an act and a relay that settles at the same time', () => {
       const relay = await settling('a#1', `state = 'published', published_at = clock_timestamp()`);
       const acting = act(operator, position, 'r').then(
         () => 'done',
-        (error: { code: string }) => error.code,
+        (error: unknown) => (error as { code?: string }).code,
       );
       await waitsFor(owner, relay);
       await relay.query('commit');
@@ -81,6 +81,30 @@ describe('an act and a relay that settles at the same time', () => {
     const queue = recordingPublisher();
     await drain(database, queue);
     expect(places(queue.accepted)).toEqual(['a#2', 'a#3']);
+  });
+
+  it('the relay sets aside what it parked by policy while operators act on the same partition: nobody is the victim of a deadlock', async () => {
+    await installCatalogue(owner, [{ type: 'thing.happened' }, { type: 'thing.minor', when_parked: 'skip' }]);
+    await owner.query('truncate outbox.delivery, outbox.event, outbox.stream');
+    const relay = database.pool('sealed_relay', 4);
+    for (let round = 0; round < 15; round += 1) {
+      await append(writer, thing('m', {}, { type: 'thing.minor' }), thing('m'));
+      const { rows } = await owner.query(
+        `update outbox.delivery set state = 'parked', last_error = 'Odd: r' where state = 'pending' and sequence % 2 = 1
+         returning position, destination, aggregate_key`,
+      );
+      const { position, destination, aggregate_key: key } = rows[0];
+      const applying = Array.from({ length: 2 }, () =>
+        relay.query('select outbox.apply_parking($1, $2)', [destination, [key]]),
+      );
+      const acting = [redrive, skip].map((act) => act(operator, position, 'r').catch((error: unknown) => error));
+      await Promise.all(applying);
+      for (const outcome of await Promise.all(acting)) {
+        if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'NOT_IN_STATE' });
+      }
+      await owner.query(`update outbox.delivery set state = 'published' where state = 'pending'`);
+    }
+    expect(new Set(Object.values(await statesOf(owner)))).toEqual(new Set(['published', 'set_aside']));
   });
 
   it('does not wait for ever', async () => {

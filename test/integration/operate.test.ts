@@ -252,16 +252,19 @@ describe('set_aside, which a relay calls', () => {
   };
   const minor = (id: string) => thing(id, {}, { type: 'thing.minor' });
 
-  it.each(['pending', 'parked'])('does for a type with the policy skip, when it is %s, what skip does', async (state) => {
-    await append(writer, minor('a'), thing('a'));
-    await putInto(owner, state, 'a#1');
-    await putInto(owner, 'blocked', 'a#2');
-    expect(await setAside('a#1')).toBe(await positionOf(owner, 'a#1†'));
-    expect(await statesOf(owner)).toEqual({ 'a#1': 'set_aside', 'a#1†': 'pending', 'a#2': 'pending' });
-    expect(await audits()).toMatchObject([
-      { actor: 'sealed_relay', act: 'set_aside', detail: { last_error: 'Odd: as the test wants it' } },
-    ]);
-  });
+  it.each(['pending', 'parked'])(
+    'does for a type with the policy skip, when it is %s, what skip does',
+    async (state) => {
+      await append(writer, minor('a'), thing('a'));
+      await putInto(owner, state, 'a#1');
+      await putInto(owner, 'blocked', 'a#2');
+      expect(await setAside('a#1')).toBe(await positionOf(owner, 'a#1†'));
+      expect(await statesOf(owner)).toEqual({ 'a#1': 'set_aside', 'a#1†': 'pending', 'a#2': 'pending' });
+      expect(await audits()).toMatchObject([
+        { actor: 'sealed_relay', act: 'set_aside', detail: { last_error: 'Odd: as the test wants it' } },
+      ]);
+    },
+  );
 
   it('refuses a type with the policy block, and a tombstone', async () => {
     await append(writer, thing('a'), minor('b'));
@@ -391,7 +394,9 @@ describe('every act', () => {
     await blockedChain('a', 1);
     const position = await positionOf(owner, 'a#1');
     for (const user of [relay, monitor, writer]) {
-      await expect(redrive(user, position, 'r')).rejects.toEqual(refusal('OPERATION_FORBIDDEN', /role outbox_operator/));
+      await expect(redrive(user, position, 'r')).rejects.toEqual(
+        refusal('OPERATION_FORBIDDEN', /role outbox_operator/),
+      );
     }
     expect(await statesOf(owner)).toEqual({ 'a#1': 'parked' });
   });
@@ -471,7 +476,9 @@ describe('listParked', () => {
 
   it('refuses a limit beyond a thousand, and a destination that is not there', async () => {
     for (const limit of [0, 1001]) {
-      await expect(listParked(operator, { limit })).rejects.toEqual(refusal('OPERATION_ARGUMENT', /between 1 and 1000/));
+      await expect(listParked(operator, { limit })).rejects.toEqual(
+        refusal('OPERATION_ARGUMENT', /between 1 and 1000/),
+      );
     }
     await expect(listParked(operator, { destination: 'nowhere' })).rejects.toMatchObject({ code: 'DELIVERY_UNKNOWN' });
   });

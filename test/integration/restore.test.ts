@@ -56,6 +56,7 @@ describe('cases 32 and 57: a database that goes back in time, in another cluster
     await putInto(owner, 'parked', 'p#1');
     await putInto(owner, 'blocked', 'p#2');
     await owner.query(`update outbox.partition set lease_owner = gen_random_uuid(), lease_expires_at = 'infinity'`);
+    await owner.query(`update outbox.installation set cluster = 'cluster-one'`);
     const backup = await copyOutbox(owner);
     await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
 
@@ -76,6 +77,18 @@ describe('cases 32 and 57: a database that goes back in time, in another cluster
                      where state in ('pending', 'parked', 'blocked') and xid >= pg_snapshot_xmax(pg_current_snapshot())`;
     expect((await restored.query(future)).rows).toEqual([{ count: 5 }]);
 
+    const relay = (): ReturnType<typeof runRelay> =>
+      runRelay({
+        connect: () => cluster.connect('sealed_relay'),
+        publishers: { queue: queue.publisher() },
+        log: silentLog,
+        slot: 'drill',
+        cluster: 'cluster-two',
+        mode: 'drain',
+      });
+    await expect(relay()).rejects.toMatchObject({ code: 'RELAY_CLUSTER', message: expect.stringContaining('restore') });
+    expect((await restored.query(`select from outbox.delivery where state = 'published'`)).rowCount).toBe(2);
+
     const { epoch, restamped } = await restore(cluster.pool('sealed_operator'), 'cluster-two', 'drill');
     expect(restamped).toBe(5);
     expect((await restored.query(future)).rows).toEqual([{ count: 0 }]);
@@ -85,14 +98,6 @@ describe('cases 32 and 57: a database that goes back in time, in another cluster
     );
     expect(rows).toEqual([{ leased: 0, cluster: 'cluster-two', epoch }]);
 
-    const relay = (): ReturnType<typeof runRelay> =>
-      runRelay({
-        connect: () => cluster.connect('sealed_relay'),
-        publishers: { queue: queue.publisher() },
-        log: silentLog,
-        slot: 'drill',
-        mode: 'drain',
-      });
     // New events of known aggregates, of one that the backup does not know, and of one that nobody knew.
     const sequences = await append(
       cluster.pool('sealed_writer'),

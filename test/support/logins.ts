@@ -7,6 +7,7 @@ export const LOGINS = [
   { user: 'sealed_api', roles: ['outbox_writer', 'sample_api'] },
   { user: 'sealed_relay', roles: ['outbox_relay'] },
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
+  { user: 'sealed_analytics', roles: ['inbox_consumer', 'sample_analytics'] },
   { user: 'sealed_monitor', roles: ['outbox_monitor'] },
   { user: 'sealed_janitor', roles: ['outbox_janitor'] },
   { user: 'sealed_operator', roles: ['outbox_operator'] },

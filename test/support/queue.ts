@@ -24,7 +24,7 @@ export interface TestQueue {
 /**
  * SQS takes all of #x10000–#x10FFFF; fauxqs 2.4.1 looks at UTF-16 halves and refuses every emoji. This mends its test of characters.
  */
-async function acceptAstralCharacters(): Promise<void> {
+export async function acceptAstralCharacters(): Promise<void> {
   const { INVALID_MESSAGE_BODY_CHAR } = await import(new URL('sqs/sqsTypes.js', import.meta.resolve('fauxqs')).href);
   INVALID_MESSAGE_BODY_CHAR.test = (body: string): boolean =>
     // oxlint-disable-next-line no-control-regex -- the characters that SQS documents

@@ -3,30 +3,34 @@ import { invoiceIssued1 } from './invoice-issued.ts';
 import { invoicePaid1 } from './invoice-paid.ts';
 import { invoicePaymentRecorded1 } from './invoice-payment-recorded.ts';
 
-/** The events of the sample invoice service. The ledger reads all of them in order: it builds on each one before. */
+/**
+ * The events of the sample invoice service. The ledger reads all of them in order: it builds on each one before. Analytics reads the same
+ * ones through EventBridge and only counts.
+ */
 export const definition = defineCatalogue({
   source: '/invoices',
   destinations: {
     ledger: { kind: 'sqs-fifo', groupId: 'aggregate-id', maxBytes: 1_048_576 },
+    analytics: { kind: 'eventbridge' },
   },
   events: {
     'invoice.issued': {
       aggregate: 'invoice',
       versions: { 1: invoiceIssued1 },
       whenParked: 'block',
-      destinations: ['ledger'],
+      destinations: ['ledger', 'analytics'],
     },
     'invoice.payment-recorded': {
       aggregate: 'invoice',
       versions: { 1: invoicePaymentRecorded1 },
       whenParked: 'block',
-      destinations: ['ledger'],
+      destinations: ['ledger', 'analytics'],
     },
     'invoice.paid': {
       aggregate: 'invoice',
       versions: { 1: invoicePaid1 },
       whenParked: 'block',
-      destinations: ['ledger'],
+      destinations: ['ledger', 'analytics'],
     },
   },
 });

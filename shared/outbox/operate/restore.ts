@@ -13,7 +13,7 @@ export interface Restored {
  * consumer may have seen, unfinished deliveries are found again, leases of the past are gone. Call it once, before relays start; they refuse
  * to run until the identity that they are configured with is the one given here.
  *
- * One transaction: it happens as a whole or not at all. About 3 seconds for 200,000 unfinished deliveries, during which appends wait. Between two
+ * One transaction: it happens as a whole or not at all. About 5 seconds for 200,000 unfinished deliveries, during which appends wait. Between two
  * restores of the same backup must lie five minutes, or they get the same epoch. Role: `outbox_operator`; written to the audit.
  *
  * @param cluster identity of the database cluster, 1 to 200 characters without space: the relay's `cluster`

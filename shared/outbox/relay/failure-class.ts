@@ -5,10 +5,12 @@
  * - `outage`: the destination, its key, the network or our rights. Costs no attempt; the whole destination waits.
  * - `hopeless`: this message, now and for ever. Parked at once.
  * - `unknown`: either. See `outcomeOf`.
+ *
+ * `docs/failures.md` lists each code with what it means; a test holds that table against these sets, both ways.
  */
 export type FailureClass = 'outage' | 'hopeless' | 'unknown';
 
-const OUTAGE = new Set([
+export const OUTAGE: ReadonlySet<string> = new Set([
   // throttling
   'RequestThrottled',
   'ThrottlingException',
@@ -73,7 +75,7 @@ const KMS = /^KMS\.?[A-Z]/i;
 /** Given by our publishers where an HTTP status of 429 or 5xx came without a code. */
 const HTTP = /^Http(429|5\d\d)$/;
 
-const HOPELESS = new Set([
+export const HOPELESS: ReadonlySet<string> = new Set([
   'InvalidMessageContents',
   'MessageTooLong',
   'EventTooLarge',

@@ -96,7 +96,8 @@ interface Lane extends LaneContext {
   done: Settled[];
   doneSince: number;
   writing: Promise<void> | undefined;
-  error: unknown;
+  /** What ends this session: the connection, as a rule. */
+  error: Error | undefined;
 }
 
 /**
@@ -140,6 +141,10 @@ export async function runLane(context: LaneContext): Promise<void> {
     await lane.writing;
   }
   if (lane.error !== undefined) throw lane.error;
+}
+
+function fail(lane: Lane, error: unknown): void {
+  lane.error ??= error instanceof Error ? error : new Error(String(error));
 }
 
 function isDrained(lane: Lane): boolean {
@@ -193,7 +198,7 @@ function startScan(lane: Lane): void {
   if (!mayScan(lane) || lane.clock.monotonic() < lane.scanAt) return;
   lane.scanning = scan(lane)
     .catch((error: unknown) => {
-      lane.error ??= error;
+      fail(lane, error);
     })
     .finally(() => {
       lane.scanning = undefined;
@@ -299,7 +304,7 @@ function startCalls(lane: Lane): void {
       markIdle(lane.lease, [packed.delivery.partition]);
     })
       .catch((error: unknown) => {
-        lane.error ??= error;
+        fail(lane, error);
       })
       .finally(() => {
         lane.calls.delete(call);
@@ -398,7 +403,7 @@ function startSettlement(lane: Lane, atOnce: boolean): void {
       lane.settled(entries);
     })
     .catch((error: unknown) => {
-      lane.error ??= error;
+      fail(lane, error);
     })
     .finally(() => {
       markIdle(

@@ -4,7 +4,7 @@ import type { Queryable } from '../../database/index.ts';
 import { SealedOutboxError } from '../../errors/index.ts';
 import type { Log } from '../../telemetry/index.ts';
 import type { Publisher } from '../publish/publisher.ts';
-import { type Circuit, closedCircuit, failed, waitFor } from './circuit.ts';
+import { type Circuit, closedCircuit, failed, passed, waitFor } from './circuit.ts';
 import { type Clock, moment, elapsed, systemClock } from './clock.ts';
 import type { InstalledDestination } from './delivery.ts';
 import { type Installation, readInstallation } from './find.ts';
@@ -93,7 +93,7 @@ export async function runRelay(options: RelayOptions): Promise<RelayReport> {
   const database = closedCircuit();
   while (run.end === undefined) {
     try {
-      await runSession(run);
+      await runSession(run, database);
     } catch (error) {
       if (error instanceof SealedOutboxError && error.code === 'RELAY_CLUSTER') throw error;
       failed(database, clock.monotonic(), run.random);
@@ -144,7 +144,7 @@ function isOver(run: Run): boolean {
 }
 
 /** One connection's life. */
-async function runSession(run: Run): Promise<void> {
+async function runSession(run: Run, database: Circuit): Promise<void> {
   const { connect, signal, slot, leaseSeconds = LEASE_SECONDS } = run.options;
   const db = await connect();
   // Ends the waits of this session: when one part fails, the others stop too.
@@ -158,6 +158,8 @@ async function runSession(run: Run): Promise<void> {
     checkCluster(run, installation);
     const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
     await keepLease(db, lease, run.clock);
+    // It is back: the next time that it goes, the waits start from short again.
+    passed(database, run.clock.monotonic());
     const lanes = installation.destinations.map((destination) =>
       runDestination(run, db, lease, destination, installation.source, session.signal).catch(abortAll(session)),
     );

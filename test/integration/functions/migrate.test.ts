@@ -24,7 +24,7 @@ describe('the migrate function', () => {
       newer: [],
       logins: LOGINS.map(({ user }) => user),
       eventTypes: Object.keys(definition.events).length,
-      destinations: ['ledger'],
+      destinations: Object.keys(definition.destinations),
     });
     expect(first.report.present).toBeGreaterThan(4);
     expect((await installed()).report).toEqual(first.report);
@@ -36,12 +36,12 @@ describe('the migrate function', () => {
   it('installs the routes of the catalogue, so that an event has somewhere to go', async () => {
     const { client } = await installed();
     const { rows } = await client.query(
-      'select r.type, d.name from outbox.route r join outbox.destination d on d.number = r.destination order by 1',
+      'select r.type, d.name from outbox.route r join outbox.destination d on d.number = r.destination order by 1, 2',
     );
     expect(rows).toEqual(
       Object.keys(definition.events)
         .toSorted()
-        .map((type) => ({ type, name: 'ledger' })),
+        .flatMap((type) => ['analytics', 'ledger'].map((name) => ({ type, name }))),
     );
   });
 

@@ -42,8 +42,9 @@ describe('a probe', () => {
       ['Pending', 'Count', { Destination: 'queue' }],
       ['Parked', 'Count', { Destination: 'queue' }],
       ['Blocked', 'Count', { Destination: 'queue' }],
+      ['Orphaned', 'Count', { Destination: 'queue' }],
     ]);
-    expect(added.map(({ value }) => value)).toEqual([0, 0, 0, 0]);
+    expect(added.map(({ value }) => value)).toEqual([0, 0, 0, 0, 0]);
   });
 
   it('sees events wait although no relay runs', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EventFact, Facts } from '../../../local/check/facts.ts';
+import type { DayFact, EventFact, Facts } from '../../../local/check/facts.ts';
 import { verify } from '../../../local/check/verify.ts';
 
 const event = (sequence: number, type: string, data: EventFact['data'] = {}): EventFact => ({
@@ -11,6 +11,14 @@ const event = (sequence: number, type: string, data: EventFact['data'] = {}): Ev
   deliveries: ['published'],
   committedAt: 0,
   appliedAt: sequence * 100,
+  day: '2026-11-30',
+  counted: true,
+});
+const day = (type: string, events: number, amountMinor: number): DayFact => ({
+  day: '2026-11-30',
+  type,
+  events,
+  amountMinor,
 });
 const entry = (sequence: number) => ({ eventId: `e${sequence}`, invoiceId: 'i', sequence });
 
@@ -20,10 +28,11 @@ const right: Facts = {
     event(1, 'invoice.issued', { totalMinor: 1000 }),
     event(2, 'invoice.payment-recorded', { amountMinor: 400 }),
     event(3, 'invoice.payment-recorded', { amountMinor: 600 }),
-    event(4, 'invoice.paid'),
+    event(4, 'invoice.paid', { totalMinor: 1000 }),
   ],
   entries: [1, 2, 3, 4].map(entry),
   ledger: [{ invoiceId: 'i', totalMinor: 1000, paidMinor: 1000, status: 'paid', lastSequence: 4, effects: 4 }],
+  analytics: [day('invoice.issued', 1, 1000), day('invoice.payment-recorded', 2, 1000), day('invoice.paid', 1, 1000)],
 };
 const sent = [{ id: 'i', totalMinor: 1000, paidMinor: 1000, payments: 2 }];
 const ledger = (change: object): Facts['ledger'] => right.ledger.map((row) => ({ ...row, ...change }));
@@ -34,6 +43,7 @@ describe('verify', () => {
       committed: 4,
       published: 4,
       effects: 4,
+      counted: 4,
       orderBreaks: 0,
       duplicates: 0,
       medianMs: 200,
@@ -43,7 +53,7 @@ describe('verify', () => {
   });
 
   it('knows no times where nothing has arrived', () => {
-    expect(verify({ events: [], entries: [], ledger: [] }, [])).toMatchObject({
+    expect(verify({ events: [], entries: [], ledger: [], analytics: [] }, [])).toMatchObject({
       medianMs: null,
       worstMs: null,
       wrong: [],
@@ -75,6 +85,18 @@ describe('verify', () => {
       { ...right, events: right.events.map((fact) => ({ ...fact, appliedAt: null })) },
       /e1 has had no effect/,
     ],
+    [
+      'an event that analytics did not take',
+      { ...right, events: right.events.map((fact) => ({ ...fact, counted: false })) },
+      /e1 was not counted by analytics/,
+    ],
+    [
+      'an event that analytics counted twice',
+      { ...right, analytics: [...right.analytics.slice(0, 2), day('invoice.paid', 2, 2000)] },
+      /invoice.paid on 2026-11-30: analytics has 2 of 2000 together, its events say 1 of 1000/,
+    ],
+    ['a day that analytics lost', { ...right, analytics: right.analytics.slice(1) }, /analytics has 0 of 0 together/],
+    ['a day of no event', { ...right, analytics: [...right.analytics, day('other', 1, 0)] }, /its events say 0 of 0/],
     [
       'an event that is not noted as published',
       { ...right, events: right.events.map((fact) => ({ ...fact, deliveries: ['pending'] })) },

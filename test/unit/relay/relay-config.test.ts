@@ -40,6 +40,10 @@ describe('the environment of the relay', () => {
     ['OUTBOX_DESTINATIONS', '{"ledger":{"kind":"kafka","url":"https://example.com"}}'],
     ['OUTBOX_DESTINATIONS', '{"ledger":{"kind":"sqs-fifo","url":"ledger.fifo"}}'],
     ['OUTBOX_DESTINATIONS', '{"ledger":{"kind":"sqs-fifo"}}'],
+    ['OUTBOX_DESTINATIONS', '{"analytics":{"kind":"eventbridge"}}'],
+    ['OUTBOX_DESTINATIONS', '{"analytics":{"kind":"eventbridge","bus":""}}'],
+    ['OUTBOX_DESTINATIONS', '{"analytics":{"kind":"eventbridge","bus":"with space"}}'],
+    ['OUTBOX_DESTINATIONS', '{"analytics":{"kind":"eventbridge","url":"https://example.com"}}'],
   ])('is refused with the name of the variable: %s = %j', (name, value) => {
     const start = () => relayConfig({ ...ENV, [name]: value });
     expect(start).toThrow(RelayConfigError);
@@ -49,6 +53,15 @@ describe('the environment of the relay', () => {
   it('names the destination whose entry is wrong', () => {
     const OUTBOX_DESTINATIONS = JSON.stringify({ ledger: LEDGER, audit: { kind: 'sqs' } });
     expect(() => relayConfig({ ...ENV, OUTBOX_DESTINATIONS })).toThrow('"audit"');
+  });
+
+  it.each(['events', 'arn:aws:events:eu-central-1:123456789012:event-bus/events'])('takes a bus: %s', (bus) => {
+    const OUTBOX_DESTINATIONS = JSON.stringify({ analytics: { kind: 'eventbridge', bus }, ledger: LEDGER });
+    const config = relayConfig({ ...ENV, OUTBOX_DESTINATIONS });
+    expect(config.destinations).toEqual({ analytics: { kind: 'eventbridge', bus }, ledger: LEDGER });
+    const made = publishers(config);
+    expect(made['analytics']?.limits.bytes).toBe(999_999);
+    for (const publisher of Object.values(made)) publisher.close();
   });
 
   it('gives each destination a publisher', () => {

@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { AGGREGATES, BYTES } from './messages.ts';
+import { startChild } from './process.ts';
+import type { Arrival, BenchQueue } from './queue.ts';
+import type { BenchDatabase, Connection } from './server.ts';
+
+export interface WritersStart {
+  readonly connection: Connection;
+  /** Events a second. */
+  readonly rate: number;
+  readonly seconds: number;
+  readonly aggregates: number;
+  readonly bytes: number;
+  /** This share of the transactions stays open for `lateMs` after its append. */
+  readonly lateShare: number;
+  readonly lateMs: number;
+  /** Every so many events go to one aggregate, `thing-hot`. */
+  readonly hotEvery?: number;
+}
+
+/** The event's id, and when the writer knew that it was committed (milliseconds since 1970). */
+export type Written = readonly [id: string, committedAt: number];
+
+/** Runs writers in a process of their own until their time is over. */
+export async function write(
+  database: BenchDatabase,
+  options: Pick<WritersStart, 'rate' | 'seconds'> & Partial<WritersStart>,
+): Promise<Written[]> {
+  const child = startChild('writers-process.ts');
+  try {
+    return await child.ask<Written[]>('run', {
+      connection: database.connection('sealed_writer'),
+      aggregates: AGGREGATES,
+      bytes: BYTES,
+      lateShare: 0,
+      lateMs: 50,
+      ...options,
+    } satisfies WritersStart);
+  } finally {
+    await child.stop();
+  }
+}
+
+/**
+ * Waits until the queue has as many first occurrences.
+ *
+ * @throws Error when nothing more has come for a minute.
+ */
+export async function untilAccepted(queue: BenchQueue, events: number): Promise<void> {
+  let last = -1;
+  let movedAt = performance.now();
+  for (;;) {
+    const { accepted, repeats } = await queue.counts();
+    const first = accepted - repeats;
+    if (first >= events) return;
+    if (first > last) movedAt = performance.now();
+    last = first;
+    if (performance.now() - movedAt > 60_000) throw new Error(`only ${first} of ${events} events reached the queue`);
+    await delay(50);
+  }
+}
+
+/** Milliseconds from commit to the queue's receiving the event; `group` limits it to one aggregate. */
+export function latencies(written: readonly Written[], arrivals: readonly Arrival[], group?: string): number[] {
+  const committed = new Map(written);
+  return arrivals.flatMap(([id, of, at]) => {
+    const committedAt = committed.get(id);
+    return committedAt === undefined || (group !== undefined && of !== group) ? [] : [at - committedAt];
+  });
+}

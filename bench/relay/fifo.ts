@@ -1,0 +1,70 @@
+import type { BareLoopStart } from '../bare-loop.ts';
+import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
+import type { Figure } from '../harness/figure.ts';
+import { AGGREGATES, BYTES } from '../harness/messages.ts';
+import { preload } from '../harness/preload.ts';
+import { startChild } from '../harness/process.ts';
+import { type BenchQueue, startQueue } from '../harness/queue.ts';
+import { CALLS_IN_FLIGHT, drain } from '../harness/relay.ts';
+
+/** Events a second that the SDK sends without a database. */
+export async function bareLoopRate(queue: BenchQueue, events: number): Promise<number> {
+  const child = startChild('bare-loop.ts');
+  try {
+    const { endpoint, queueUrl } = queue;
+    const { seconds } = await child.ask<{ seconds: number }>('run', {
+      queue: { endpoint, queueUrl },
+      events,
+      aggregates: AGGREGATES,
+      bytes: BYTES,
+      callsInFlight: CALLS_IN_FLIGHT,
+    } satisfies BareLoopStart);
+    return events / seconds;
+  } finally {
+    await child.stop();
+  }
+}
+
+async function run(bench: Bench): Promise<Figure[]> {
+  const events = sized(bench, 100_000);
+  const database = await bench.server.database();
+  const queue = await startQueue();
+  try {
+    const owner = await database.connect('postgres');
+    await preload(owner, { events, aggregates: AGGREGATES, bytes: BYTES });
+    await owner.query('vacuum analyze outbox.delivery, outbox.event');
+    // Before and after, so that what else the machine does meets both.
+    const before = await bareLoopRate(queue, events);
+    await queue.reset();
+    const relay = await drain(bench, database, queue);
+    const counts = await queue.counts();
+    const after = await bareLoopRate(queue, events);
+    if (relay.report.published !== events) throw new Error(`published ${relay.report.published} of ${events}`);
+    const bare = (before + after) / 2;
+    const rate = events / relay.seconds;
+    return [
+      { name: 'one relay ÷ bare loop', value: (100 * rate) / bare, unit: '%', goal: { atLeast: 80 } },
+      { name: '  one relay', value: rate, unit: 'events/s' },
+      { name: '  bare loop of the SDK', value: bare, unit: 'events/s' },
+      { name: '  CPU of the relay, per 1,000 events', value: (relay.cpuSeconds * 1e6) / events, unit: 'ms' },
+      { name: '  messages a call', value: counts.accepted / counts.calls, unit: '' },
+      {
+        name: 'SQL statements per 1,000 events',
+        value: (relay.statements * 1000) / events,
+        unit: '',
+        goal: { atMost: 60 },
+      },
+      { name: 'order breaks', value: counts.orderBreaks, unit: '', goal: { atMost: 0 } },
+      { name: 'repeats', value: counts.repeats, unit: '' },
+    ];
+  } finally {
+    await queue.stop();
+    await database.drop();
+  }
+}
+
+export const fifo: Benchmark = {
+  name: 'fifo',
+  what: 'one relay and 100,000 pending events against a bare loop of the SDK; SQL statements',
+  run,
+};

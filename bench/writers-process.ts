@@ -1,0 +1,57 @@
+/** Writers at a fixed rate: each commits on time whether or not the one before was quick, so that a slow server shows as latency. */
+import { v7 as uuidv7 } from 'uuid';
+import pg from 'pg';
+import { answer, now } from './harness/process.ts';
+import type { Written, WritersStart } from './harness/writers.ts';
+
+const TICK_MS = 5;
+/** 2,000 a second of 4 ms each, and the late ones, need 10; what is more would only queue in the server. */
+const CONNECTIONS = 24;
+
+answer({
+  async run(start: WritersStart): Promise<Written[]> {
+    const pool = new pg.Pool({ ...start.connection, max: CONNECTIONS });
+    const written: Written[] = [];
+    const data = { text: 'x'.repeat(start.bytes) };
+    const write = async (n: number): Promise<void> => {
+      const id = uuidv7();
+      const hot = start.hotEvery !== undefined && n % start.hotEvery === 0;
+      const aggregateId = hot ? 'thing-hot' : `thing-${Math.floor(Math.random() * start.aggregates)}`;
+      const late = Math.random() < start.lateShare;
+      const values = [
+        JSON.stringify([{ id, type: 'thing.happened', aggregate_type: 'thing', aggregate_id: aggregateId, data }]),
+      ];
+      if (late) {
+        const client = await pool.connect();
+        try {
+          await client.query('begin');
+          await client.query('select outbox.append($1)', values);
+          await new Promise((resolve) => setTimeout(resolve, start.lateMs));
+          await client.query('commit');
+        } finally {
+          client.release();
+        }
+      } else {
+        await pool.query('select outbox.append($1)', values);
+      }
+      written.push([id, now()]);
+    };
+    const startedAt = performance.now();
+    const open = new Set<Promise<void>>();
+    let issued = 0;
+    let failure: unknown;
+    for (let ms = 0; ms < start.seconds * 1000 && failure === undefined; ms = performance.now() - startedAt) {
+      for (const due = Math.floor((ms * start.rate) / 1000); issued < due; issued += 1) {
+        const one = write(issued)
+          .catch((error: unknown) => (failure = error))
+          .finally(() => open.delete(one)) as Promise<void>;
+        open.add(one);
+      }
+      await new Promise((resolve) => setTimeout(resolve, TICK_MS));
+    }
+    await Promise.all(open);
+    await pool.end();
+    if (failure !== undefined) throw failure;
+    return written;
+  },
+});

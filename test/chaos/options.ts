@@ -1,0 +1,99 @@
+import { parseArgs } from 'node:util';
+import { SealedOutboxError } from '../../shared/errors/index.ts';
+import type { RelayKind } from './relay-process.ts';
+
+export interface ChaosOptions {
+  /** The run writes at least so many events. */
+  readonly events: number;
+  /** Relay processes, 1 to 4. */
+  readonly relays: number;
+  readonly seed: number;
+  /** Longest time for writing and faults; what is under way then is finished. */
+  readonly minutes: number;
+  readonly relay: RelayKind;
+  /** Events a second that the writers aim at. */
+  readonly rate: number;
+  /** Whether relays kill themselves at their await points; `whole`: the run goes on until each point had its turn. */
+  readonly sweep: 'whole' | 'begun' | 'off';
+  readonly verbose: boolean;
+}
+
+export const HELP = `npm run chaos -- [options]
+
+Writers, relays and consumers against a real PostgreSQL and a queue behind a fault proxy, while everything that can break is
+broken. Then database, queue and effects are compared. Exit code 0 only if nothing was lost, invented, out of order or done twice.
+
+  --events <number>        write at least so many events (default 20000)
+  --relays <1-4>           relay processes (default 2)
+  --seed <number>          of the plan of faults and writes (default 1)
+  --minutes <number>       longest time for writing and faults (default 10)
+  --rate <number>          events a second that the writers aim at (default 1500)
+  --relay <kind>           ours; naive (rows with SKIP LOCKED) and cursor (ours without the look-up) must be caught (default ours)
+  --no-sweep               relays do not kill themselves at each of their await points
+  --json <file>            write the report there too
+  --verbose                print what happens, and what the relays log
+  --help                   this text
+
+docs/chaos.md says what happens and what it proves.`;
+
+export interface CommandOptions extends ChaosOptions {
+  readonly help: boolean;
+  readonly json: string | undefined;
+}
+
+/** @throws SealedOutboxError (`CHAOS_OPTION`) naming the option that is not understood. */
+export function parseOptions(args: readonly string[]): CommandOptions {
+  const values = parse(args);
+  const relay = values.relay;
+  if (relay !== 'ours' && relay !== 'naive' && relay !== 'cursor') refuse('--relay must be ours, naive or cursor.');
+  return {
+    help: values.help,
+    json: values.json,
+    verbose: values.verbose,
+    sweep: values['no-sweep'] ? 'off' : 'whole',
+    relay,
+    events: whole('--events', values.events, 1, 100_000_000),
+    relays: whole('--relays', values.relays, 1, 4),
+    seed: whole('--seed', values.seed, 0, 4_294_967_295),
+    minutes: number('--minutes', values.minutes),
+    rate: number('--rate', values.rate),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        help: { type: 'boolean', short: 'h', default: false },
+        json: { type: 'string' },
+        verbose: { type: 'boolean', default: false },
+        'no-sweep': { type: 'boolean', default: false },
+        relay: { type: 'string', default: 'ours' },
+        events: { type: 'string', default: '20000' },
+        relays: { type: 'string', default: '2' },
+        seed: { type: 'string', default: '1' },
+        minutes: { type: 'string', default: '10' },
+        rate: { type: 'string', default: '1500' },
+      },
+    }).values;
+  } catch (error) {
+    return refuse(`${(error as Error).message} \`npm run chaos -- --help\` lists the options.`);
+  }
+}
+
+function whole(option: string, text: string, least: number, most: number): number {
+  const value = Number(text.replaceAll(/[_,]/g, ''));
+  if (text !== '' && Number.isInteger(value) && value >= least && value <= most) return value;
+  return refuse(`${option} must be a whole number from ${least} to ${most}.`);
+}
+
+function number(option: string, text: string): number {
+  const value = Number(text);
+  if (text !== '' && Number.isFinite(value) && value > 0) return value;
+  return refuse(`${option} must be a number greater than 0.`);
+}
+
+function refuse(message: string): never {
+  throw new SealedOutboxError('CHAOS_OPTION', message);
+}

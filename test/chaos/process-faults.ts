@@ -1,0 +1,114 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import { between, deck, type Random } from './random.ts';
+import type { Relays } from './relays.ts';
+
+/** What is done to processes, connections and the database. */
+export const PROCESS_FAULTS = [
+  'SIGKILL at random',
+  'SIGSTOP longer than the lease',
+  'SIGTERM',
+  'connections cut',
+  'PostgreSQL restarted in immediate mode',
+  'snapshot held open',
+  'long writing transaction',
+] as const;
+
+export type ProcessFault = (typeof PROCESS_FAULTS)[number];
+
+export interface ProcessFaultsOptions {
+  readonly random: Random;
+  readonly relays: Relays;
+  readonly relayCount: number;
+  readonly leaseSeconds: number;
+  /** Average time between two faults, milliseconds. */
+  readonly everyMs: number;
+  /** A connection as the server's superuser. */
+  readonly superuser: () => Promise<pg.Client>;
+  crashPostgres(): Promise<void>;
+  /** One transaction of a writer that stays open for seconds. */
+  longTransaction(): Promise<void>;
+  injected(kind: ProcessFault): void;
+  readonly signal: AbortSignal;
+}
+
+/** Injects one fault after another until the signal. Those that last (a freeze, a snapshot) overlap with the next ones. */
+export async function runProcessFaults(options: ProcessFaultsOptions): Promise<void> {
+  const { random, signal } = options;
+  const deal = deck(random, PROCESS_FAULTS);
+  const lasting = new Set<Promise<void>>();
+  const frozen = new Set<number>();
+  while (!signal.aborted) {
+    await delay(options.everyMs * between(random, 0.5, 1.5), undefined, { signal }).catch(() => {});
+    if (signal.aborted) break;
+    const kind = deal();
+    const { lasts } = await inject(kind, options, frozen);
+    options.injected(kind);
+    if (lasts === undefined) continue;
+    const over = lasts.finally(() => lasting.delete(over));
+    lasting.add(over);
+    over.catch(() => {}); // `Promise.all` below hears of it
+  }
+  await Promise.all(lasting);
+}
+
+/** Begins a fault; gives what is to be waited for when it lasts. */
+async function inject(
+  kind: ProcessFault,
+  options: ProcessFaultsOptions,
+  frozen: Set<number>,
+): Promise<{ readonly lasts?: Promise<void> }> {
+  const { random, relays } = options;
+  const index = Math.floor(random() * options.relayCount);
+  switch (kind) {
+    case 'SIGKILL at random':
+      relays.kill(index);
+      return {};
+    case 'SIGTERM':
+      relays.terminate(index);
+      return {};
+    case 'SIGSTOP longer than the lease':
+      if (frozen.has(index)) return {};
+      frozen.add(index);
+      return {
+        lasts: relays
+          .freeze(index, options.leaseSeconds * 1000 * between(random, 1.1, 1.6))
+          .finally(() => frozen.delete(index)),
+      };
+    case 'connections cut':
+      await cutConnections(options);
+      return {};
+    case 'PostgreSQL restarted in immediate mode':
+      await options.crashPostgres();
+      return {};
+    case 'snapshot held open':
+      return { lasts: holdSnapshot(options, between(random, 2_000, 6_000)) };
+    case 'long writing transaction':
+      return { lasts: options.longTransaction() };
+  }
+}
+
+/** Relays lose all of theirs; of the others' each second one goes. */
+async function cutConnections({ superuser }: ProcessFaultsOptions): Promise<void> {
+  const client = await superuser();
+  try {
+    await client.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where usename = 'sealed_relay' or (usename in ('sealed_writer', 'sealed_ledger') and pid % 2 = 0)`,
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+async function holdSnapshot({ superuser, signal }: ProcessFaultsOptions, ms: number): Promise<void> {
+  const client = await superuser();
+  try {
+    await client.query('begin isolation level repeatable read');
+    await client.query('select count(*) from outbox.partition');
+    await delay(ms, undefined, { signal }).catch(() => {});
+  } finally {
+    // A restart of the server may have ended it before.
+    await client.end().catch(() => {});
+  }
+}

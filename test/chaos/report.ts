@@ -1,0 +1,76 @@
+import type { ChaosOptions } from './options.ts';
+import type { Verdict } from './verdict.ts';
+
+export interface ChaosReport {
+  /** Whether every number of the verdict is 0. */
+  readonly ok: boolean;
+  readonly options: Omit<ChaosOptions, 'verbose'>;
+  readonly verdict: Verdict;
+  readonly events: {
+    readonly committed: number;
+    readonly rolledBack: number;
+    /** The connection broke during the commit: the database decided. */
+    readonly ambiguous: number;
+    readonly deliveries: number;
+    /** Entries that a queue took again. */
+    readonly repeats: number;
+  };
+  /** How the writers' transactions ended. */
+  readonly transactions: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly relayStarts: number;
+  readonly awaitPoints: {
+    readonly seen: number;
+    readonly killed: readonly string[];
+    readonly missed: readonly string[];
+  };
+  readonly seconds: {
+    /** Writing under faults. */
+    readonly storm: number;
+    /** From the last fault to the last effect. */
+    readonly calm: number;
+  };
+  readonly deliveriesPerSecond: number;
+  readonly examples: readonly string[];
+}
+
+/** The report for people. */
+export function reportLines(report: ChaosReport): string[] {
+  const { options, events, seconds, awaitPoints } = report;
+  const counts = (record: Readonly<Record<string, number>>): string[] =>
+    Object.entries(record).map(([kind, count]) => `  ${String(count).padStart(9)}  ${kind}`);
+  return [
+    `Chaos: ${options.relays} ${options.relay === 'ours' ? '' : `${options.relay} `}relays, seed ${options.seed}, ` +
+      `${seconds.storm.toFixed(1)} s of faults, settled ${seconds.calm.toFixed(1)} s later`,
+    '',
+    'Written',
+    ...counts({
+      'events committed': events.committed,
+      'events rolled back': events.rolledBack,
+      'events whose commit was not answered': events.ambiguous,
+      deliveries: events.deliveries,
+      'repeats at the queue': events.repeats,
+    }),
+    `  ${report.deliveriesPerSecond.toFixed(0).padStart(9)}  deliveries a second, all the while`,
+    'Transactions',
+    ...counts(report.transactions),
+    'Faults',
+    ...counts(report.faults),
+    `  ${String(report.relayStarts).padStart(9)}  starts of relay processes`,
+    ...(options.sweep !== 'off' && options.relay === 'ours'
+      ? [
+          `Await points: ${awaitPoints.seen} seen, killed at ${awaitPoints.killed.length}` +
+            (awaitPoints.missed.length > 0 ? `; not at ${awaitPoints.missed.join('; ')}` : ''),
+        ]
+      : []),
+    'Verdict (each must be 0)',
+    ...counts(Object.fromEntries(Object.entries(report.verdict).map(([name, count]) => [words(name), count]))),
+    ...report.examples.map((example) => `  e.g. ${example}`),
+    report.ok ? 'OK: nothing lost, invented, out of order or done twice.' : 'FAILED.',
+  ];
+}
+
+/** `parkedWithoutCause` → `parked without cause` */
+function words(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}

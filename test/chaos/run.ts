@@ -1,0 +1,300 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { acceptance, type Acceptance } from './acceptance.ts';
+import { CALL_FAULTS, callFaults } from './call-faults.ts';
+import { DESTINATIONS } from './catalogue.ts';
+import { runConsumers } from './consumers.ts';
+import { startFaultProxy } from './fault-proxy.ts';
+import type { ChaosOptions } from './options.ts';
+import { PROCESS_FAULTS, runProcessFaults } from './process-faults.ts';
+import { seeded } from './random.ts';
+import { startRelays } from './relays.ts';
+import type { ChaosReport } from './report.ts';
+import { setStage, type Stage } from './stage.ts';
+import { judge } from './verdict.ts';
+import { emptyLedger, isFault, type Ledger, runWriters, transact } from './writers.ts';
+
+export interface Surroundings {
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+/** Shorter than in earnest, so that many expire in a run; longer than 1.5 × (1,200 + 1,000) ms, which the relay asks for. */
+const LEASE_SECONDS = 3.5;
+const TIMEOUT_MS = 1_200;
+/** Between two faults of a kind of faults, on average. Milliseconds. */
+const CALL_FAULT_MS = 400;
+const PROCESS_FAULT_MS = 1_200;
+const WRITERS = 12;
+/** Writers wait when so many deliveries are not yet out. */
+const BACKLOG = 50_000;
+/** A relay that is to be caught has been caught after so many breaks. */
+const CAUGHT = 2;
+/** Relays that are not up by then are not waited for. Milliseconds. */
+const STARTING_MS = 15_000;
+/** What nobody works on for so long stays as it is: longer than the longest wait of a relay. Milliseconds. */
+const STANDSTILL_MS = 45_000;
+/** For relays that are to be caught: a consumer in strict order waits for ever behind their mistakes. */
+const STANDSTILL_TO_BE_CAUGHT_MS = 4_000;
+
+/**
+ * One run: the storm (writers, relays, consumers, and faults), the calm (no more faults, until everything has settled) and the verdict.
+ * Null when it was interrupted. Nothing is left behind either way.
+ */
+export async function runChaos(options: ChaosOptions, { signal, say }: Surroundings): Promise<ChaosReport | null> {
+  const stage = await setStage();
+  try {
+    return await perform(options, stage, signal, options.verbose ? say : () => {});
+  } finally {
+    await stage.strike();
+  }
+}
+
+async function perform(
+  options: ChaosOptions,
+  stage: Stage,
+  interrupted: AbortSignal,
+  say: (line: string) => void,
+): Promise<ChaosReport | null> {
+  const random = (name: string) => seeded(options.seed, name);
+  const faults = new Map<string, number>();
+  const injected = (kind: string): void => {
+    faults.set(kind, (faults.get(kind) ?? 0) + 1);
+    say(`fault: ${kind}`);
+  };
+  const taken = acceptance(DESTINATIONS);
+  const ledger = emptyLedger();
+  const destinationOf = new Map(Object.entries(stage.queue.urls).map(([name, url]) => [url, name]));
+  const coin = random('window');
+  const calls = callFaults({
+    random: random('calls'),
+    timeoutMs: TIMEOUT_MS,
+    everyMs: CALL_FAULT_MS,
+    now: () => performance.now(),
+    outage: (ms) => void proxy.outage(ms),
+    injected,
+  });
+  const proxy = await startFaultProxy({
+    upstreamPort: stage.queue.port,
+    plan: () => calls.next(),
+    // Half of the repeats come as if the queue's window of five minutes were over, so that consumers meet them.
+    rewrite(entry, { QueueUrl }) {
+      if (!taken.has(destinationOf.get(QueueUrl) ?? '', entry) || coin() < 0.5) return entry;
+      return { ...entry, MessageDeduplicationId: `${entry.MessageDeduplicationId}-${taken.repeats}` };
+    },
+    accepted: (queueUrl, entry, place) => taken.record(destinationOf.get(queueUrl) ?? '', entry, place),
+  });
+  const relays = startRelays({
+    count: options.relays,
+    program: stage.relayProgram,
+    random: random('relays'),
+    sweep: options.sweep !== 'off' && options.relay === 'ours',
+    injected,
+    common: {
+      kind: options.relay,
+      database: stage.config('sealed_relay'),
+      queuePort: proxy.port,
+      urls: stage.queue.urls,
+      leaseSeconds: LEASE_SECONDS,
+      timeoutMs: TIMEOUT_MS,
+      verbose: options.verbose,
+    },
+  });
+  const storm = new AbortController();
+  const consuming = new AbortController();
+  const failure = new AbortController();
+  const guard = async (work: Promise<void>): Promise<void> => {
+    try {
+      await work;
+    } catch (error) {
+      failure.abort(error);
+    }
+  };
+  // A busy machine takes a second to start a process; faults would meet nobody.
+  for (let waited = 0; !relays.up && waited < STARTING_MS && !interrupted.aborted; waited += 20) await delay(20);
+  const startedAt = performance.now();
+  const seconds = (): number => (performance.now() - startedAt) / 1000;
+  const pool = stage.pool('sealed_writer', WRITERS + 2);
+  const aggregates = Math.min(10_000, Math.max(200, Math.round(options.events / 20)));
+  const consumers = guard(
+    runConsumers({
+      queuePort: stage.queue.port,
+      urls: stage.queue.urls,
+      pool: stage.pool('sealed_ledger', 8),
+      random,
+      signal: consuming.signal,
+      injected,
+    }),
+  );
+  const writers = guard(
+    runWriters({
+      pool,
+      connections: WRITERS,
+      random,
+      aggregates,
+      ledger,
+      signal: storm.signal,
+      mustWait: () => {
+        const written = ledger.committed.size;
+        // What is over the number keeps relays busy until every fault had its turn.
+        const pace = written < options.events ? options.rate : Math.min(100, options.rate);
+        const allowed =
+          written < options.events
+            ? pace * seconds()
+            : options.events + pace * Math.max(0, seconds() - fullAt(written));
+        return written >= allowed || written * 1.5 - taken.events > BACKLOG;
+      },
+    }),
+  );
+  let fullSince: number | undefined;
+  const fullAt = (written: number): number => {
+    if (written >= options.events) fullSince ??= seconds();
+    return fullSince ?? seconds();
+  };
+  const chaos = guard(
+    runProcessFaults({
+      random: random('processes'),
+      relays,
+      relayCount: options.relays,
+      leaseSeconds: LEASE_SECONDS,
+      everyMs: PROCESS_FAULT_MS,
+      superuser: () => stage.connect('postgres'),
+      crashPostgres: () => stage.crashPostgres(),
+      async longTransaction() {
+        try {
+          await transact({ pool, aggregates, ledger }, 'long transaction', random(`long ${seconds()}`));
+        } catch (error) {
+          if (!isFault(error)) throw error;
+        }
+      },
+      injected,
+      signal: storm.signal,
+    }),
+  );
+
+  try {
+    let said = 0;
+    const caught = (): boolean => options.relay !== 'ours' && taken.suspicions >= CAUGHT;
+    const enough = (): boolean =>
+      ledger.committed.size >= options.events &&
+      [...PROCESS_FAULTS, ...CALL_FAULTS].every((kind) => faults.has(kind)) &&
+      (options.sweep !== 'whole' || options.relay !== 'ours' || relays.swept);
+    while (
+      !interrupted.aborted &&
+      !failure.signal.aborted &&
+      !caught() &&
+      !enough() &&
+      seconds() < options.minutes * 60
+    ) {
+      await delay(50);
+      if (seconds() - said >= 10) {
+        said = seconds();
+        say(`${said.toFixed(0)} s: ${ledger.committed.size} events committed, ${taken.events} deliveries taken`);
+      }
+    }
+    storm.abort();
+    calls.calm();
+    relays.calm();
+    await Promise.all([writers, chaos]);
+    const stormSeconds = seconds();
+    if (!interrupted.aborted && !failure.signal.aborted && !caught()) {
+      await settled(
+        stage,
+        taken,
+        options.relay === 'ours' ? STANDSTILL_MS : STANDSTILL_TO_BE_CAUGHT_MS,
+        interrupted,
+        say,
+      );
+    }
+    const calmSeconds = seconds() - stormSeconds;
+    await relays.stop();
+    consuming.abort();
+    await consumers;
+    if (interrupted.aborted) return null;
+    if (failure.signal.aborted) throw failure.signal.reason;
+    return await conclude(options, stage, taken, ledger, faults, relays, { storm: stormSeconds, calm: calmSeconds });
+  } finally {
+    storm.abort();
+    consuming.abort();
+    await Promise.all([writers, chaos, consumers, relays.stop()]);
+    await proxy.close();
+  }
+}
+
+/** Waits until all is published and applied, or nothing moves any more. */
+async function settled(
+  stage: Stage,
+  taken: Acceptance,
+  standstillMs: number,
+  interrupted: AbortSignal,
+  say: (line: string) => void,
+): Promise<void> {
+  const db = await stage.connect('postgres');
+  try {
+    let last = '';
+    let movedAt = performance.now();
+    while (!interrupted.aborted && performance.now() - movedAt < standstillMs) {
+      const before = performance.now();
+      const { rows } = await db.query(
+        `select (select count(*) from outbox.delivery where state in ('pending', 'blocked')) as open,
+                (select count(*) from outbox.delivery) - (select count(*) from effect) as unapplied`,
+      );
+      const now = `${rows[0].open} deliveries open, ${rows[0].unapplied} not applied`;
+      if (Number(rows[0].open) === 0 && Number(rows[0].unapplied) <= 0) return;
+      if (`${now} ${taken.events} ${taken.repeats}` !== last) movedAt = performance.now();
+      last = `${now} ${taken.events} ${taken.repeats}`;
+      say(now);
+      // Counting millions must not take the processor from what is counted.
+      await delay(Math.max(200, 5 * (performance.now() - before)));
+    }
+  } finally {
+    await db.end();
+  }
+}
+
+async function conclude(
+  { events: least, relays: count, seed, minutes, relay, rate, sweep }: ChaosOptions,
+  stage: Stage,
+  taken: Acceptance,
+  ledger: Ledger,
+  faults: ReadonlyMap<string, number>,
+  relays: {
+    readonly points: { readonly seen: ReadonlySet<string>; readonly killed: ReadonlySet<string> };
+    starts: number;
+  },
+  seconds: { storm: number; calm: number },
+): Promise<ChaosReport> {
+  const db = await stage.connect('postgres');
+  try {
+    const { verdict, events, deliveries, examples } = await judge(db, taken, ledger);
+    const { seen, killed } = relays.points;
+    return {
+      ok: Object.values(verdict).every((count) => count === 0),
+      options: { events: least, relays: count, seed, minutes, relay, rate, sweep },
+      verdict,
+      events: {
+        committed: events,
+        rolledBack: ledger.rolledBack.size,
+        ambiguous: ledger.ambiguous.size,
+        deliveries,
+        repeats: taken.repeats,
+      },
+      transactions: sorted(ledger.kinds),
+      faults: sorted(faults),
+      relayStarts: relays.starts,
+      awaitPoints: {
+        seen: seen.size,
+        killed: [...killed].sort(),
+        missed: [...seen].filter((point) => !killed.has(point)).sort(),
+      },
+      seconds,
+      deliveriesPerSecond: taken.events / (seconds.storm + seconds.calm),
+      examples,
+    };
+  } finally {
+    await db.end();
+  }
+}
+
+function sorted(counts: ReadonlyMap<string, number>): Record<string, number> {
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+}

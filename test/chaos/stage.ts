@@ -1,0 +1,108 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import pg from 'pg';
+import { bundle } from '../../infra/constructs/bundle.ts';
+import { createDatabase, MIGRATOR, startPostgres } from '../../local/postgres.ts';
+import { ensureLogins, migrate, readMigrations } from '../../shared/database/index.ts';
+import { catalogueRows } from '../../shared/events/index.ts';
+import { LOGINS, type TestUser } from '../support/logins.ts';
+import { catalogue, DESTINATIONS } from './catalogue.ts';
+import { EFFECTS } from './consumers.ts';
+import type { RelayProcessOptions } from './relay-process.ts';
+
+const DATABASE = 'chaos';
+
+/** What a run plays on: a database and a queue of its own. */
+export interface Stage {
+  config(user: TestUser | 'postgres'): RelayProcessOptions['database'];
+  pool(user: TestUser, max: number): pg.Pool;
+  connect(user: TestUser | 'postgres'): Promise<pg.Client>;
+  crashPostgres(): Promise<void>;
+  /** The program of a relay process, in one file: a relay that is killed all the time must start fast, and from sources it takes 0.4 s more. */
+  readonly relayProgram: string;
+  readonly queue: { readonly port: number; readonly urls: Readonly<Record<string, string>> };
+  /** Ends both. */
+  strike(): Promise<void>;
+}
+
+/** What is confirmed must survive a crash of the server, so here it writes to disk as it would in earnest. */
+const DURABLE = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  wal_level: 'replica',
+  checkpoint_timeout: '30s',
+  max_wal_size: '2GB',
+};
+
+export async function setStage(): Promise<Stage> {
+  const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-chaos-'));
+  const server = await startPostgres({ settings: DURABLE });
+  const pools: pg.Pool[] = [];
+  const config: Stage['config'] = (user) => ({
+    host: '127.0.0.1',
+    port: server.port,
+    database: DATABASE,
+    user,
+    password: server.password,
+  });
+  const connect = async (user: TestUser | 'postgres'): Promise<pg.Client> => {
+    const client = new pg.Client(config(user));
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  };
+  try {
+    bundle('test/chaos/relay-process.ts', directory);
+    await createDatabase(server, DATABASE);
+    const migrator = await connect(MIGRATOR);
+    await migrate(migrator, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+    await ensureLogins(migrator, LOGINS, { auth: 'password', password: server.password });
+    await migrator.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(catalogue))]);
+    await migrator.query(EFFECTS);
+    await migrator.end();
+    const queue = await startQueue();
+    return {
+      config,
+      connect,
+      pool(user, max) {
+        const pool = new pg.Pool({ ...config(user), max, connectionTimeoutMillis: 5_000 });
+        // Also while it is handed out: the server's last words may come in one packet with its first.
+        pool.on('connect', (client) => client.on('error', () => {}));
+        pool.on('error', () => {});
+        pools.push(pool);
+        return pool;
+      },
+      crashPostgres: () => server.crash(),
+      relayProgram: join(directory, 'index.mjs'),
+      queue,
+      async strike() {
+        queue.end();
+        await Promise.allSettled(pools.map((pool) => pool.end()));
+        await server.stop();
+        rmSync(directory, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    await server.stop();
+    rmSync(directory, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function startQueue(): Promise<{ port: number; urls: Record<string, string>; end(): void }> {
+  const child = spawn(process.execPath, [`${import.meta.dirname}/queue-process.ts`, ...DESTINATIONS], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  child.stdin.on('error', () => {});
+  const line = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once('line', resolve);
+    child.once('close', () => reject(new Error('the queue did not start')));
+  });
+  return {
+    ...(JSON.parse(line) as { port: number; urls: Record<string, string> }),
+    end: () => void child.kill('SIGKILL'),
+  };
+}

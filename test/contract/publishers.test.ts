@@ -1,0 +1,31 @@
+import { inject } from 'vitest';
+import { eventBridgeContext } from '../support/event-bridge-context.ts';
+import { publisherConformance } from '../support/publisher-conformance.ts';
+import { REFUSED_BY_SQS, sqsContext } from '../support/sqs-context.ts';
+
+const localstack = inject('localstack');
+const skip = 'missing' in localstack ? localstack.missing : undefined;
+const aws =
+  'missing' in localstack
+    ? { endpoint: '', region: '', credentials: { accessKeyId: '', secretAccessKey: '' } }
+    : localstack;
+
+publisherConformance('SQS FIFO on LocalStack', { fifo: true, text: 'exact', refused: REFUSED_BY_SQS, skip }, () =>
+  sqsContext(aws, true),
+);
+publisherConformance('standard SQS on LocalStack', { fifo: false, text: 'exact', refused: REFUSED_BY_SQS, skip }, () =>
+  sqsContext(aws, false),
+);
+publisherConformance(
+  'EventBridge on LocalStack',
+  {
+    fifo: false,
+    // It parses and writes the detail again.
+    text: 'json',
+    refused: { body: 'not JSON', code: 'MalformedDetail' },
+    // LocalStack 4.9 has the limit of 256 KB that AWS had until 2026.
+    takesOnly: 262_000,
+    skip,
+  },
+  () => eventBridgeContext(aws),
+);

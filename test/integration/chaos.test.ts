@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { CALL_FAULTS } from '../chaos/call-faults.ts';
+import type { ChaosOptions } from '../chaos/options.ts';
+import { PROCESS_FAULTS } from '../chaos/process-faults.ts';
+import type { ChaosReport } from '../chaos/report.ts';
+import { runChaos } from '../chaos/run.ts';
+
+const SHORT: ChaosOptions = {
+  events: 500,
+  relays: 2,
+  seed: 1,
+  minutes: 0.5,
+  relay: 'ours',
+  rate: 60,
+  sweep: 'begun',
+  verbose: false,
+};
+
+async function run(options: Partial<ChaosOptions>): Promise<ChaosReport> {
+  const report = await runChaos({ ...SHORT, ...options }, { signal: new AbortController().signal, say: () => {} });
+  if (report === null) throw new Error('the run was interrupted');
+  return report;
+}
+
+describe('a run of chaos', () => {
+  it('26. loses, invents, reorders and repeats nothing, whatever is killed, frozen, cut, restarted or refused', async () => {
+    const report = await run({});
+    expect(report.examples).toEqual([]);
+    expect(Object.values(report.verdict)).toEqual(Object.values(report.verdict).map(() => 0));
+    expect(report.ok).toBe(true);
+    expect(report.events.committed).toBeGreaterThanOrEqual(300);
+    expect(Object.keys(report.faults)).toEqual(expect.arrayContaining([...PROCESS_FAULTS, ...CALL_FAULTS]));
+    expect(report.awaitPoints.killed.length).toBeGreaterThan(0);
+  }, 150_000);
+
+  it.each(['naive', 'cursor'] as const)(
+    'catches a relay that breaks the order: %s',
+    async (relay) => {
+      const report = await run({ relay, events: 2_000, rate: 600 });
+      expect(report.ok).toBe(false);
+      expect(report.verdict.orderBreaks).toBeGreaterThan(0);
+      // What it is caught for is its own doing: commits are kept and rollbacks are none of it.
+      expect(report.verdict).toMatchObject({ ghosts: 0, commitsLost: 0, rollbacksKept: 0, effectsTwice: 0 });
+    },
+    150_000,
+  );
+});

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { acceptance } from '../../chaos/acceptance.ts';
+import { statementName } from '../../chaos/await-points.ts';
+import { CALL_FAULTS, callFaults } from '../../chaos/call-faults.ts';
+import { parseOptions } from '../../chaos/options.ts';
+import { seeded } from '../../chaos/random.ts';
+
+/** The kinds that a plan deals to a hundred calls, ten milliseconds apart. */
+function plan(seed: number): string[] {
+  const kinds: string[] = [];
+  let now = 0;
+  const faults = callFaults({
+    random: seeded(seed, 'calls'),
+    timeoutMs: 1_000,
+    everyMs: 20,
+    now: () => now,
+    outage: () => {},
+    injected: (kind) => kinds.push(kind),
+  });
+  for (let call = 0; call < 100; call += 1) {
+    now += 10;
+    faults.next();
+  }
+  return kinds;
+}
+
+describe('the plan of faults', () => {
+  it('is the same for the same seed, and another for another', () => {
+    expect(plan(7)).toEqual(plan(7));
+    expect(plan(7)).not.toEqual(plan(8));
+  });
+
+  it('deals every kind before any comes twice', () => {
+    expect(new Set(plan(7).slice(0, CALL_FAULTS.length))).toEqual(new Set(CALL_FAULTS));
+  });
+});
+
+describe('the names of await points', () => {
+  it.each([
+    ['update outbox.relay set seen_at = clock_timestamp() where owner = $1', 'update relay (seen_at)'],
+    [
+      'with free as (select number from outbox.partition) update outbox.partition p set lease_owner = $1',
+      'update partition (lease_owner)',
+    ],
+    ['update outbox.partition set lease_owner = null where number = 1', 'update partition (lease_owner = null)'],
+    ['select key from outbox.find($1)', 'select find'],
+    ['select outbox.apply_parking($1, $2)', 'select apply_parking'],
+    ['insert into outbox.relay (owner) values ($1) on conflict do nothing', 'insert relay'],
+  ])('%s', (sql, name) => {
+    expect(statementName(sql)).toBe(name);
+  });
+});
+
+describe('what the queue took', () => {
+  const entry = (id: string, sequence: number) => ({
+    Id: '0',
+    MessageBody: JSON.stringify({ id, subject: 'a', sequence: String(sequence) }),
+  });
+
+  it('keeps the lowest place of an event, in whatever order the answers come', () => {
+    const taken = acceptance(['ledger']);
+    taken.record('ledger', entry('x', 1), 5);
+    taken.record('ledger', entry('x', 1), 3);
+    expect(taken.first.get('ledger')?.get('x')).toBe(3);
+    expect(taken.repeats).toBe(1);
+  });
+
+  it('suspects an event that comes first after a later one of its aggregate', () => {
+    const taken = acceptance(['ledger']);
+    taken.record('ledger', entry('y', 2), 1);
+    taken.record('ledger', entry('x', 1), 2);
+    taken.record('ledger', entry('y', 2), 3);
+    expect(taken.suspicions).toBe(1);
+  });
+});
+
+describe('the options of the command', () => {
+  it('have defaults', () => {
+    expect(parseOptions([])).toMatchObject({ events: 20_000, relays: 2, seed: 1, relay: 'ours', sweep: 'whole' });
+  });
+
+  it.each([
+    [['--relays', '5'], '--relays'],
+    [['--events', '-1'], '--events'],
+    [['--relay', 'mine'], '--relay'],
+    [['--minutes', 'x'], '--minutes'],
+    [['--nonsense'], '--help'],
+  ])('%j are refused, naming the option', (args, name) => {
+    expect(() => parseOptions(args)).toThrow(name);
+  });
+});
