@@ -204,10 +204,14 @@ export function encode(world: World): string {
     holder,
     token,
     arrived,
-    late.toSorted(),
+    sorted(late),
     budget,
   ]);
   return `${base}\n${encodeRelay(world.relays[0])}\n${encodeRelay(world.relays[1])}`;
+}
+
+function sorted<T extends string | readonly unknown[]>(list: readonly T[]): readonly T[] {
+  return list.length < 2 ? list : list.toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
 }
 
 /** Most steps leave one relay as it is, or both. */
@@ -218,18 +222,24 @@ function encodeRelay(relay: Relay): string {
   if (known !== undefined) return known;
   const { backlog, cursor, scanned, scans } = relay;
   const text = JSON.stringify([
-    [...backlog.chains]
-      .map(([key, { rows, flying, more }]) => [key, rows.map((row) => row.position), flying?.position ?? 0, +more])
-      .toSorted(),
-    [...backlog.ready].toSorted(),
-    [...backlog.wanted].toSorted(),
-    [...backlog.waiting.keys()].toSorted(),
+    sorted(
+      [...backlog.chains].map(([key, { rows, flying, more }]) => [
+        key,
+        rows.map((row) => row.position),
+        flying?.position ?? 0,
+        +more,
+      ]),
+    ),
+    sorted([...backlog.ready]),
+    sorted([...backlog.wanted]),
+    sorted([...backlog.waiting.keys()]),
     // Only the distance of scan numbers counts, and only for a scan that is under way; without this the states would have no end.
-    [...backlog.outcomes]
-      .filter(([, { seenBy }]) => seenBy === Infinity || (scanned !== undefined && seenBy > scanned.number))
-      .map(([position, { kind, seenBy }]) => [position, kind, seenBy === Infinity ? 9 : seenBy - scans])
-      .toSorted(),
-    [cursor.xid, cursor.position, [...cursor.open].toSorted()],
+    sorted(
+      [...backlog.outcomes]
+        .filter(([, { seenBy }]) => seenBy === Infinity || (scanned !== undefined && seenBy > scanned.number))
+        .map(([position, { kind, seenBy }]) => [position, kind, seenBy === Infinity ? 9 : seenBy - scans]),
+    ),
+    [cursor.xid, cursor.position, sorted([...cursor.open])],
     relay.token,
     scanned === undefined
       ? 0
@@ -242,9 +252,9 @@ function encodeRelay(relay: Relay): string {
           ]),
           scanned.scan,
         ],
-    relay.flights.map(({ key, position, token, delivered }) => [key, position, token, +delivered]).toSorted(),
-    relay.done.map(({ key, position, token, kind }) => [key, position, token, kind]).toSorted(),
-    relay.toPark.toSorted(),
+    sorted(relay.flights.map(({ key, position, token, delivered }) => [key, position, token, +delivered])),
+    sorted(relay.done.map(({ key, position, token, kind }) => [key, position, token, kind])),
+    sorted(relay.toPark),
   ]);
   encoded.set(relay, text);
   return text;

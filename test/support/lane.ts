@@ -32,7 +32,7 @@ export interface Table extends Queryable {
   states(): Record<string, string>;
 }
 
-export function table(clock: MovedClock): Table {
+function table(clock: MovedClock): Table {
   const rows: TableRow[] = [];
   const statements: string[] = [];
   const out = (row: TableRow): boolean => row.state === 'published' || row.state === 'set_aside';
@@ -263,13 +263,13 @@ export function laneBench(answer: Answer, change: Partial<LaneContext> = {}, byt
     stop,
     start: () => runLane(context),
     async run(until = () => false) {
-      let ended = false;
+      const state = { ended: false };
       const lane = runLane(context).finally(() => {
-        ended = true;
+        state.ended = true;
       });
       // Who waits for it hears of a failure; here it must not be an unhandled one.
       lane.catch(() => {});
-      for (let rounds = 0; !ended; rounds += 1) {
+      for (let rounds = 0; !state.ended; rounds += 1) {
         if (rounds > 5_000) throw new Error('the lane does not end');
         if (until()) stop();
         await turn();

@@ -436,7 +436,7 @@ describe('scanning', () => {
     );
     const query = bench.db.query.bind(bench.db);
     bench.db.query = async (text, values) => {
-      if (text.includes('outbox.load(')) loaded += (values?.[0] as string[]).length;
+      if (text.includes('outbox.load(')) loaded += ((values ?? [])[0] as string[]).length;
       return query(text, values);
     };
     bench.db.add(...aggregates(letters(20), 50));
@@ -461,7 +461,7 @@ describe('scanning', () => {
     );
     const query = bench.db.query.bind(bench.db);
     bench.db.query = async (text, values) => {
-      if (text.includes('outbox.load(')) held += (values?.[0] as string[]).length * size;
+      if (text.includes('outbox.load(')) held += ((values ?? [])[0] as string[]).length * size;
       return query(text, values);
     };
     bench.db.add(...letters(100).map((aggregate) => delivery({ aggregate, sequence: 1, bytes: size })));
