@@ -288,6 +288,21 @@ describe('the lease', () => {
     expect(Object.values(bench.db.states()).filter((state) => state === 'published')).toHaveLength(2);
   });
 
+  it('lost between two single messages of a call that failed, lets no further one start', async () => {
+    const bench = laneBench(
+      (messages, call) => {
+        if (messages.length > 1) throw new PublishError('SomethingNew', 'scripted');
+        if (call === 3) bench.lease.held.set(0, '2');
+        return acceptAll(messages, call);
+      },
+      { drain: false },
+    );
+    bench.db.add(...aggregates(letters(10)));
+    await bench.run(() => bench.calls.length > 3);
+    // The single ones of the first call end with the lease; then what is left is read again, and goes together.
+    expect(bench.calls.slice(0, 4).map((call) => call.length)).toEqual([10, 1, 1, 8]);
+  });
+
   it('under another token, everything is read again: what was in memory is not trusted', async () => {
     const hanging = Promise.withResolvers<readonly PublishResult[]>();
     const bench = laneBench((messages, call) => (call === 1 ? hanging.promise : acceptAll(messages, call)), {
@@ -353,6 +368,24 @@ describe('settling', () => {
     await expect(done).rejects.toThrow('connection lost');
     expect(bench.lease.busy.size).toBe(0);
   });
+
+  it.each([LEDGER, unordered])(
+    'of a parking that the database did not take is followed by another look: it is not forgotten ($kind)',
+    async (destination) => {
+      const answer = refusing('InvalidMessageContents', (id) => id === 'x#1');
+      const bench = laneBench(answer, { drain: false, destination });
+      const query = bench.db.query.bind(bench.db);
+      let untaken = 1;
+      // As when the lease had run out, and was then renewed: nobody else has the partition, and nobody else will look.
+      bench.db.query = (text, values) => {
+        if (!text.includes('with held as') || untaken-- <= 0) return query(text, values);
+        return Promise.resolve({ rows: [], rowCount: 0 });
+      };
+      bench.db.add(...aggregates(['x']));
+      await bench.run(() => bench.db.states()['x#1'] === 'parked');
+      expect(bench.calls).toEqual([['x#1'], ['x#1']]);
+    },
+  );
 
   it('writes what is in flight before the lane returns, when it is asked to end', async () => {
     const bench = laneBench(
