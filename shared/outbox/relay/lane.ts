@@ -239,7 +239,7 @@ async function scan(lane: Lane): Promise<void> {
   if (chains.length === 0) lane.pollMs = Math.min(lane.pollMs * 2, POLL_MS.most);
 }
 
-/** Picks what has to be read for the chains, within the window's bytes; puts what is at hand into `loaded`. */
+/** Picks what has to be read for the chains, within the window's rows and bytes; puts what is at hand into `loaded`. */
 function toLoad(lane: Lane, chains: readonly FoundChain[], scanNumber: number, loaded: Map<string, Delivery>): Found[] {
   const { backlog, window } = lane;
   const missing: Found[] = [];
@@ -253,7 +253,7 @@ function toLoad(lane: Lane, chains: readonly FoundChain[], scanNumber: number, l
         loaded.set(row.position, delivery);
         continue;
       }
-      if (bytes >= window.bytes && (bytes > 0 || missing.length > 0)) break;
+      if (bytes >= window.bytes || backlog.rows + missing.length >= window.rows) break;
       bytes += row.bytes;
       missing.push(row);
     }
