@@ -23,11 +23,14 @@ export interface RelayConfig {
   readonly mode: 'continuous' | 'drain';
   /** Seconds. */
   readonly maxSeconds: number;
+  /** Identity of the database cluster; a relay refuses to work on a restored copy. */
+  readonly cluster?: string;
 }
 
 /**
  * Reads `OUTBOX_DESTINATIONS` (JSON: name → `{ kind, url }`, or `{ kind: 'eventbridge', bus }`), `OUTBOX_SLOT` (the schedule's name), `RELAY_MODE` (`continuous` or
- * `drain`) and `RELAY_MAX_SECONDS` (default 150: two runs a minute apart overlap, and a third starts before the first must end).
+ * `drain`), `RELAY_MAX_SECONDS` (default 150: two runs a minute apart overlap, and a third starts before the first must end) and
+ * `OUTBOX_CLUSTER` (identity of the database cluster, where it is fixed).
  *
  * @throws RelayConfigError (`RELAY_CONFIG`) naming the variable.
  */
@@ -40,7 +43,14 @@ export function relayConfig(env: Environment): RelayConfig {
   const slot = env['OUTBOX_SLOT'];
   if (slot === undefined || slot === '')
     throw new RelayConfigError('OUTBOX_SLOT is not set: give it the name of the schedule.');
-  return { mode, maxSeconds, slot, destinations: destinations(env['OUTBOX_DESTINATIONS']) };
+  const cluster = env['OUTBOX_CLUSTER'];
+  return {
+    mode,
+    maxSeconds,
+    slot,
+    destinations: destinations(env['OUTBOX_DESTINATIONS']),
+    ...(cluster !== undefined && cluster !== '' && { cluster }),
+  };
 }
 
 function destinations(json: string | undefined): RelayConfig['destinations'] {

@@ -8,7 +8,6 @@ import { publishers, relayConfig } from './config.ts';
 const log = new Logger({ serviceName: 'relay' });
 const config = relayConfig(process.env);
 const database = databaseConfig(process.env);
-const byDestination = publishers(config);
 
 /** Left over when the run ends: time to settle what is in flight and to give the partitions back. Milliseconds. */
 const RESERVE_MS = 20_000;
@@ -16,6 +15,7 @@ const RESERVE_MS = 20_000;
 /** A scheduled run. Ends when the next one has taken over, when its time is over, or (mode `drain`) when nothing is due. */
 export async function handler(_event: unknown, context: Context): Promise<RelayReport> {
   log.addContext(context);
+  const byDestination = publishers(config);
   const left = (context.getRemainingTimeInMillis() - RESERVE_MS) / 1000;
   const report = await runRelay({
     connect: async () => {
@@ -34,7 +34,10 @@ export async function handler(_event: unknown, context: Context): Promise<RelayR
     log,
     slot: config.slot,
     mode: config.mode,
+    ...(config.cluster !== undefined && { cluster: config.cluster }),
     maxSeconds: Math.max(1, Math.min(config.maxSeconds, left)),
+  }).finally(() => {
+    for (const publisher of Object.values(byDestination)) publisher.close();
   });
   log.info('the run is over', { ...report });
   return report;

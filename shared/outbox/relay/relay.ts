@@ -10,6 +10,7 @@ import type { InstalledDestination } from './delivery.ts';
 import { type Installation, readInstallation } from './find.ts';
 import { runLane, type WindowLimits } from './lane.ts';
 import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
 
 /** A connection of the relay's own. It is used by nothing else, and carries no state of a session. */
@@ -146,12 +147,13 @@ function isOver(run: Run): boolean {
 /** One connection's life. */
 async function runSession(run: Run, database: Circuit): Promise<void> {
   const { connect, signal, slot, leaseSeconds = LEASE_SECONDS } = run.options;
-  const db = await connect();
+  const connection = await connect();
+  const db = oneAtATime(connection);
   // Ends the waits of this session: when one part fails, the others stop too.
   const session = new AbortController();
   setMaxListeners(0, session.signal);
   const abort = (): void => session.abort();
-  db.on('error', abort);
+  connection.on('error', abort);
   signal?.addEventListener('abort', abort, { once: true });
   try {
     const installation = await readInstallation(db);
@@ -174,7 +176,7 @@ async function runSession(run: Run, database: Circuit): Promise<void> {
     run.end ??= 'drained';
   } finally {
     signal?.removeEventListener('abort', abort);
-    await db.end().catch(() => {});
+    await connection.end().catch(() => {});
   }
 }
 

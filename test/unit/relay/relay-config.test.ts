@@ -19,6 +19,7 @@ describe('the environment of the relay', () => {
       mode: 'drain',
       maxSeconds: 20,
     });
+    expect(relayConfig({ ...ENV, OUTBOX_CLUSTER: 'invoices-1' })).toMatchObject({ cluster: 'invoices-1' });
   });
 
   it.each([
