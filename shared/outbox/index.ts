@@ -5,7 +5,8 @@
  *                         The SQL side is `migrations/outbox/0003_append.sql`: sequence under the aggregate's row lock, one delivery per route.
  * 2. `relay/relay.ts`     the loop: lease, fetch, pack, publish, settle.
  *    `relay/lease.ts`     partitions are leased, not rows; `relay/share.ts` says how many each relay gets.
- *    `relay/lane.ts`      one destination's work: calls, a scan for more and a settlement, all at once.
+ *    `relay/lane.ts`      one destination's work: calls, a scan for more and a settlement, all at once (`lane-calls.ts`, `lane-scan.ts`,
+ *                         `lane-settlement.ts`).
  *    `relay/cursor.ts`    how far the scan has come; `relay/find.ts` finds aggregates with work, and looks up everything of them that is
  *                         not out yet: what order rests on.
  *    `relay/backlog.ts`   what is held in memory: a delivery is offered only when every lower one of its aggregate was acknowledged.
@@ -47,7 +48,7 @@ export { PublishError } from './publish/publish-error.ts';
 export type { Message, Publisher, PublisherLimits, PublishResult } from './publish/publisher.ts';
 export { sqsPublisher, type SqsPublisherOptions } from './publish/sqs-publisher.ts';
 export { type Clock, systemClock } from './relay/clock.ts';
-export type { WindowLimits } from './relay/lane.ts';
+export type { WindowLimits } from './relay/lane-state.ts';
 export type { RetryPolicy } from './relay/outcome.ts';
 export { type RelayConnection, type RelayEnd, type RelayOptions, type RelayReport, runRelay } from './relay/relay.ts';
 export type { Transaction } from './transaction-check.ts';

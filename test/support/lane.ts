@@ -3,7 +3,8 @@ import type { Message, Publisher, PublishResult } from '../../shared/outbox/publ
 import { type Circuit, closedCircuit } from '../../shared/outbox/relay/circuit.ts';
 import { moment } from '../../shared/outbox/relay/clock.ts';
 import type { Delivery } from '../../shared/outbox/relay/delivery.ts';
-import { type LaneContext, runLane } from '../../shared/outbox/relay/lane.ts';
+import { runLane } from '../../shared/outbox/relay/lane.ts';
+import type { LaneContext } from '../../shared/outbox/relay/lane-state.ts';
 import type { Lease } from '../../shared/outbox/relay/lease.ts';
 import { RETRY_POLICY } from '../../shared/outbox/relay/outcome.ts';
 import { silentLog } from '../../shared/telemetry/index.ts';

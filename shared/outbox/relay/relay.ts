@@ -8,7 +8,8 @@ import { type Circuit, closedCircuit, failed, passed, waitFor } from './circuit.
 import { type Clock, moment, elapsed, systemClock } from './clock.ts';
 import type { InstalledDestination } from './delivery.ts';
 import { type Installation, readInstallation } from './find.ts';
-import { runLane, type WindowLimits } from './lane.ts';
+import { runLane } from './lane.ts';
+import type { WindowLimits } from './lane-state.ts';
 import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';

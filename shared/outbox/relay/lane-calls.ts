@@ -1,0 +1,113 @@
+import type { Message, PublishResult } from '../publish/publisher.ts';
+import { acknowledge, comeBack, depart, park, postpone, surrender } from './backlog.ts';
+import { failed, isProbing, passed, waitFor } from './circuit.ts';
+import { fail, type Lane } from './lane-state.ts';
+import { markBusy, markIdle } from './lease.ts';
+import { outcomeOf } from './outcome.ts';
+import { packBatch, type Packed } from './pack.ts';
+import { publishBatch, toMessage } from './publish-batch.ts';
+
+/** A message that passed this recently proves that its destination works. Milliseconds. */
+const LATELY_MS = 60_000;
+
+/** Starts as many calls as there are heads, room and an open way; one with one message while the destination is being probed. */
+export function startCalls(lane: Lane): void {
+  const { backlog, publisher, circuit, clock } = lane;
+  while (waitFor(circuit, clock.monotonic()) === 0) {
+    const probing = isProbing(circuit);
+    if (lane.calls.size >= (probing ? 1 : lane.concurrency)) return;
+    const limits = probing ? { ...publisher.limits, entries: 1 } : publisher.limits;
+    const { tokens } = lane;
+    const mayStart = (partition: number): boolean =>
+      tokens.has(partition) && lane.lease.held.get(partition) === tokens.get(partition) && lane.mayStart();
+    const { entries, oversized } = packBatch(
+      backlog,
+      limits,
+      (delivery) => toMessage(delivery, lane.destination, publisher),
+      mayStart,
+    );
+    for (const packed of oversized) {
+      depart(backlog, [packed.key]);
+      const reason = `${packed.message.bytes} bytes, the destination takes ${limits.bytes}`;
+      answered(lane, packed, { ok: false, code: 'EventTooLarge', reason }, tokens);
+    }
+    if (entries.length === 0) return;
+    depart(
+      backlog,
+      entries.map((packed) => packed.key),
+    );
+    markBusy(
+      lane.lease,
+      entries.map((packed) => packed.delivery.partition),
+    );
+    const call = publishBatch(publisher, entries, mayStart, (packed, result) => {
+      answered(lane, packed, result, tokens);
+      markIdle(lane.lease, [packed.delivery.partition]);
+    })
+      .catch((error: unknown) => {
+        fail(lane, error);
+      })
+      .finally(() => {
+        lane.calls.delete(call);
+        lane.bell.ring();
+      });
+    lane.calls.add(call);
+  }
+}
+
+/** What one message's answer means for its chain, the destination and the database. */
+function answered(
+  lane: Lane,
+  packed: Packed<Message>,
+  result: PublishResult | null,
+  tokens: ReadonlyMap<number, string>,
+): void {
+  const { backlog, circuit, clock, policy, random, log } = lane;
+  const { key, delivery } = packed;
+  if (result === null) {
+    giveBack(lane, packed, tokens);
+    return;
+  }
+  const now = clock.monotonic();
+  const anotherPassedLately = now - circuit.passedAt < LATELY_MS;
+  const outcome = outcomeOf(result, delivery, { anotherPassedLately, policy, random });
+  switch (outcome.kind) {
+    case 'published':
+      passed(circuit, now);
+      acknowledge(backlog, key);
+      break;
+    case 'retry':
+      postpone(backlog, key, now + outcome.delayMs);
+      break;
+    case 'parked':
+      park(backlog, key);
+      log.error('parked: a person has to look at this event; the later ones of its aggregate wait', {
+        destination: lane.destination.name,
+        eventId: delivery.event.id,
+        type: delivery.event.type,
+        error: outcome.error,
+      });
+      break;
+    case 'outage':
+      giveBack(lane, packed, tokens);
+      if (waitFor(circuit, now) === 0) {
+        failed(circuit, now, random);
+        log.warn('the destination is out of order; nothing is charged, sending resumes by itself', {
+          destination: lane.destination.name,
+          code: outcome.code,
+          retryInMs: Math.round(waitFor(circuit, now)),
+        });
+      }
+      return;
+  }
+  if (lane.done.length === 0) lane.doneSince = now;
+  lane.done.push({ delivery, outcome, token: tokens.get(delivery.partition) ?? '' });
+  // Until it is settled the partition is not given back.
+  markBusy(lane.lease, [delivery.partition]);
+}
+
+/** Untried, or not its fault. What comes back of a lease that was lost meanwhile may be somebody else's: it is looked up again. */
+function giveBack({ backlog, tokens }: Lane, { key, delivery }: Packed<Message>, sentUnder: Lane['tokens']): void {
+  if (tokens.get(delivery.partition) === sentUnder.get(delivery.partition)) comeBack(backlog, key);
+  else surrender(backlog, key);
+}

@@ -1,0 +1,87 @@
+import { absorb, type FoundChain, heldOf, isMisplaced, scanned, sendable } from './backlog.ts';
+import { isProbing } from './circuit.ts';
+import { advanceCursor } from './cursor.ts';
+import type { Delivery, Found } from './delivery.ts';
+import { find, load } from './find.ts';
+import { applyParking, fail, type Lane } from './lane-state.ts';
+
+/** Milliseconds between two looks that found nothing; after one that found something, the least. */
+export const POLL_MS = { least: 8, most: 250 };
+/** Keys looked up by name in one scan at most. */
+const WAKE = 500;
+
+/** Whether there is room for more, and a use for it. */
+export function mayScan({ scanning, backlog, window, circuit, tokens }: Lane): boolean {
+  if (scanning !== undefined || tokens.size === 0) return false;
+  if (backlog.rows + window.page > window.rows || backlog.bytes >= window.bytes) return false;
+  // A destination that is away fills no memory beyond what probes need.
+  return !isProbing(circuit) || backlog.ready.size === 0;
+}
+
+/** Looks for more, unless a look is under way or not yet due. */
+export function startScan(lane: Lane): void {
+  if (!mayScan(lane) || lane.clock.monotonic() < lane.scanAt) return;
+  lane.scanning = scan(lane)
+    .catch((error: unknown) => {
+      fail(lane, error);
+    })
+    .finally(() => {
+      lane.scanning = undefined;
+      lane.bell.ring();
+    });
+}
+
+async function scan(lane: Lane): Promise<void> {
+  const { backlog, db, destination, window, clock, tokens, cursor } = lane;
+  const wake = [...backlog.wanted].slice(0, WAKE);
+  for (const key of wake) backlog.wanted.delete(key);
+  lane.scans += 1;
+  const number = lane.scans;
+  const { page, rowsOfAggregate: cut } = window;
+  const result = await find(db, { destination, partitions: [...tokens.keys()], cursor, wake, page, cut });
+  const chains = result.chains.filter((chain) => tokens.has(chain.rows[0]?.partition ?? -1));
+
+  const loaded = new Map<string, Delivery>();
+  const missing = toLoad(lane, chains, number, loaded);
+  for (const [position, delivery] of await load(db, missing, lane.source)) loaded.set(position, delivery);
+
+  // The lease changed meanwhile: what was found may be somebody else's by now, and the walk has begun anew.
+  if (lane.tokens !== tokens) return;
+  const now = clock.monotonic();
+  for (const chain of chains) absorb(backlog, chain, number, loaded, now);
+  scanned(backlog, number);
+  lane.cursor = advanceCursor(cursor, result.scan, page);
+
+  await applyParking(
+    lane,
+    chains.filter(isMisplaced).map((chain) => chain.key),
+  );
+
+  lane.exhausted = result.scan.rows < page && chains.length === 0;
+  if (chains.length > 0) lane.pollMs = POLL_MS.least;
+  const full = result.scan.rows >= page || backlog.wanted.size > 0;
+  lane.scanAt = full ? 0 : clock.monotonic() + lane.pollMs;
+  if (chains.length === 0) lane.pollMs = Math.min(lane.pollMs * 2, POLL_MS.most);
+}
+
+/** Picks what has to be read for the chains, within the window's rows and bytes; puts what is at hand into `loaded`. */
+function toLoad(lane: Lane, chains: readonly FoundChain[], scanNumber: number, loaded: Map<string, Delivery>): Found[] {
+  const { backlog, window } = lane;
+  const missing: Found[] = [];
+  let bytes = backlog.bytes;
+  for (const chain of chains) {
+    const atHand = heldOf(backlog, chain.key);
+    const flying = backlog.chains.get(chain.key)?.flying?.position;
+    for (const row of sendable(backlog, chain, scanNumber, flying).rows) {
+      const delivery = atHand.get(row.position);
+      if (delivery !== undefined) {
+        loaded.set(row.position, delivery);
+        continue;
+      }
+      if (bytes >= window.bytes || backlog.rows + missing.length >= window.rows) break;
+      bytes += row.bytes;
+      missing.push(row);
+    }
+  }
+  return missing;
+}

@@ -1,0 +1,83 @@
+import type { Queryable } from '../../database/index.ts';
+import type { Log } from '../../telemetry/index.ts';
+import type { Publisher } from '../publish/publisher.ts';
+import type { Backlog } from './backlog.ts';
+import type { Bell } from './bell.ts';
+import type { Circuit } from './circuit.ts';
+import type { Clock } from './clock.ts';
+import type { Cursor } from './cursor.ts';
+import type { InstalledDestination } from './delivery.ts';
+import type { Lease } from './lease.ts';
+import type { RetryPolicy } from './outcome.ts';
+import type { Settled } from './settle.ts';
+
+/** How much a lane holds in memory, and how it reads. */
+export interface WindowLimits {
+  /** Deliveries held at most. */
+  readonly rows: number;
+  /** Sum of their sizes at most, in bytes; one larger message still comes alone. */
+  readonly bytes: number;
+  /** Rows that one look at the database reads at most. */
+  readonly page: number;
+  /** Deliveries of one aggregate held at most: a longer one comes in slices. */
+  readonly rowsOfAggregate: number;
+}
+
+export interface LaneContext {
+  readonly db: Queryable;
+  readonly lease: Lease;
+  readonly destination: InstalledDestination;
+  /** CloudEvents source of the installation. */
+  readonly source: string;
+  readonly publisher: Publisher;
+  readonly circuit: Circuit;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly policy: RetryPolicy;
+  readonly window: WindowLimits;
+  /** Calls in flight at most. */
+  readonly concurrency: number;
+  readonly drain: boolean;
+  /** Whether nothing new should start. */
+  isOver(): boolean;
+  /** Whether a call may start: the lease stands for longer than it takes. */
+  mayStart(): boolean;
+  /** Counts what was settled. */
+  settled(entries: readonly Settled[]): void;
+  /** Ends the waits of this session. */
+  readonly signal: AbortSignal;
+}
+
+export interface Lane extends LaneContext {
+  readonly bell: Bell;
+  readonly backlog: Backlog;
+  readonly calls: Set<Promise<void>>;
+  cursor: Cursor;
+  /** Partitions that the cursor and the backlog speak of, with the token under which each was leased. */
+  tokens: ReadonlyMap<number, string>;
+  scans: number;
+  scanning: Promise<void> | undefined;
+  /** Monotonic milliseconds of the next scan. */
+  scanAt: number;
+  pollMs: number;
+  /** Whether the last scan met the end of what there is. */
+  exhausted: boolean;
+  done: Settled[];
+  doneSince: number;
+  writing: Promise<void> | undefined;
+  /** What ends this session: the connection, as a rule. */
+  error: Error | undefined;
+}
+
+/** Ends the lane at its next turn. */
+export function fail(lane: Lane, error: unknown): void {
+  lane.error ??= error instanceof Error ? error : new Error(String(error));
+}
+
+export async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
+  if (keys.length === 0 || !lane.destination.ordered) return;
+  await lane.db.query('select outbox.apply_parking($1, $2)', [lane.destination.number, [...new Set(keys)]]);
+  // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
+  for (const key of keys) lane.backlog.wanted.add(key);
+}
