@@ -135,12 +135,15 @@ $$;
 -- report a head as published that another one parked meanwhile. Each statement of this volatile function has a snapshot of its own,
 -- taken after the partition is locked, and two of these calls exclude each other: an operator who redrives the head at the same
 -- moment, or a relay that publishes it, is waited for, and then seen. It runs as its owner, because a relay may not touch `xid`.
-create function outbox.apply_parking(destination smallint, keys uuid[]) returns void
+--
+-- Returns the keys that have to be looked up again, because their head is not parked any more.
+create function outbox.apply_parking(destination smallint, keys uuid[]) returns setof uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   key uuid;
   head record;
+  last_blocked bigint;
 begin
   -- The lock is the one that set_aside needs, taken at once and in the order of the partitions: two of these calls never wait for
   -- each other in a ring.
@@ -155,16 +158,33 @@ begin
        and d.state in ('pending', 'parked', 'blocked')
      order by d.sequence
      limit 1;
-    continue when not found or head.state = 'pending';
+    continue when not found;
+    if head.state <> 'parked' or head.when_parked = 'skip' then
+      return next key;
+    end if;
+    continue when head.state = 'pending';
     if head.state = 'blocked' then
       perform outbox.release_chain(destination, key);
     elsif head.when_parked = 'skip' then
       perform outbox.set_aside(head.position, head.last_error);
     else
+      -- What is new stands behind all that was blocked before: found from the end, however many these are.
+      select d.sequence into last_blocked
+        from outbox.delivery d
+       where d.destination = apply_parking.destination and d.aggregate_key = key and d.replay = 0
+         and d.state in ('pending', 'parked', 'blocked') and d.state = 'blocked'
+       order by d.sequence desc
+       limit 1;
       update outbox.delivery d
          set state = 'blocked'
        where d.destination = apply_parking.destination and d.aggregate_key = key and d.replay = 0
-         and d.state = 'pending' and d.sequence > head.sequence;
+         and d.state = 'pending' and d.sequence > coalesce(last_blocked, head.sequence);
+      if not found then
+        update outbox.delivery d
+           set state = 'blocked'
+         where d.destination = apply_parking.destination and d.aggregate_key = key and d.replay = 0
+           and d.state = 'pending' and d.sequence > head.sequence;
+      end if;
     end if;
   end loop;
 end

@@ -209,6 +209,23 @@ describe('refusals', () => {
     expect(places(queue.accepted)).toEqual(['fine#1', 'fine#2']);
   });
 
+  it('blocks what is appended behind a parked head, also behind more than one look reads of an aggregate', async () => {
+    await append(writers, ...Array.from({ length: 250 }, () => thing('long')));
+    await drain(
+      database,
+      recordingPublisher(() => refused('InvalidMessageContents')),
+    );
+    await append(writers, thing('long'), thing('long'));
+    await drain(database, recordingPublisher());
+    const { rows } = await owner.query(
+      'select state, count(*)::integer as n from outbox.delivery group by state order by state',
+    );
+    expect(rows).toEqual([
+      { state: 'parked', n: 1 },
+      { state: 'blocked', n: 251 },
+    ]);
+  });
+
   it('case 10: a thousand rows of aggregates that cannot move do not fill the window', async () => {
     await append(writers, ...Array.from({ length: 100 }, (_, i) => thing(`stuck-${i}`)));
     await drain(

@@ -193,8 +193,7 @@ function work(world: World, rules: Rules, index: number, add: Add, fault: Fault)
     add(`${me} applies the parking of ${key}`, true, (of) => {
       const { toPark: left, backlog: held } = of.relays[index]!;
       left.splice(left.indexOf(key), 1);
-      applyParking(of, rules, key);
-      if (rules.lookAfterParking) held.wanted.add(key);
+      if (applyParking(of, rules, key) && rules.lookAfterParking) held.wanted.add(key);
     });
   }
   if (backlog.waiting.size > 0) {

@@ -93,16 +93,17 @@ export function settle(world: World, rules: Rules, relay: number): { unwritten: 
   return { unwritten, toPark };
 }
 
-/** `outbox.apply_parking`. */
-export function applyParking(world: World, rules: Rules, aggregate: string): void {
+/** `outbox.apply_parking`: whether the key has to be looked up again. */
+export function applyParking(world: World, rules: Rules, aggregate: string): boolean {
   const chain = chainOf(world, aggregate)
     .map((position) => world.rows[position - 1]!)
     .filter((row) => !isOut(row));
   const [head, ...others] = chain;
   if (head?.state === 'blocked' && rules.unblock) releaseChain(world, aggregate);
-  if (head?.state !== 'parked') return;
+  if (head?.state !== 'parked') return head !== undefined;
   if (rules.whenParked === 'skip') setAside(world, head);
   else for (const row of others) if (row.state === 'pending') row.state = 'blocked';
+  return rules.whenParked === 'skip';
 }
 
 /** `outbox.release_chain`: what is blocked below the lowest parked one is pending again, under a new transaction id. */

@@ -130,11 +130,13 @@ function table(clock: MovedClock): Table {
   }
 
   function park([, keys]: readonly unknown[]): unknown[] {
+    const again: unknown[] = [];
     for (const key of keys as string[]) {
       const [head, ...others] = rows.filter((row) => row.delivery.key === key && !out(row));
       if (head?.state === 'parked') for (const row of others) if (row.state === 'pending') row.state = 'blocked';
+      if (head !== undefined && head.state !== 'parked') again.push({ key });
     }
-    return [];
+    return again;
   }
 
   return {

@@ -97,10 +97,13 @@ export function sendable(
   return { rows, end: found.cut ? 'more' : 'nothing', dueInMs: 0 };
 }
 
-/** Whether a chain has something pending behind a parked one, or blocked behind nothing: the database has to be told. */
-export function isMisplaced({ rows }: FoundChain): boolean {
+/**
+ * Whether a chain has something pending behind a parked one, or blocked behind nothing: the database has to be told. Where the look-up
+ * was cut short, what it was met for may stand beyond the cut.
+ */
+export function isMisplaced({ rows, cut }: FoundChain): boolean {
   const head = rows[0]?.state;
-  return head === 'blocked' || (head === 'parked' && rows.some((row) => row.state === 'pending'));
+  return head === 'blocked' || (head === 'parked' && (cut || rows.some((row) => row.state === 'pending')));
 }
 
 /** What is held of a chain already, by position: it needs no second look at its event. */

@@ -77,7 +77,10 @@ export function fail(lane: Lane, error: unknown): void {
 
 export async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
   if (keys.length === 0 || !lane.destination.ordered) return;
-  await lane.db.query('select outbox.apply_parking($1, $2)', [lane.destination.number, [...new Set(keys)]]);
+  const { rows } = await lane.db.query('select key from outbox.apply_parking($1, $2) as a (key)', [
+    lane.destination.number,
+    [...new Set(keys)],
+  ]);
   // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
-  for (const key of keys) lane.backlog.wanted.add(key);
+  for (const { key } of rows) lane.backlog.wanted.add(key);
 }
