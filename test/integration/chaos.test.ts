@@ -9,7 +9,8 @@ const SHORT: ChaosOptions = {
   events: 500,
   relays: 2,
   seed: 1,
-  minutes: 0.5,
+  // A limit for busy machines; a run ends when every kind of fault had its turn, after some ten seconds.
+  minutes: 1.2,
   relay: 'ours',
   rate: 60,
   sweep: 'begun',
@@ -31,10 +32,13 @@ describe('a run of chaos', () => {
     expect(report.events.committed).toBeGreaterThanOrEqual(300);
     expect(Object.keys(report.faults)).toEqual(expect.arrayContaining([...PROCESS_FAULTS, ...CALL_FAULTS]));
     expect(report.awaitPoints.killed.length).toBeGreaterThan(0);
-  }, 150_000);
+  }, 200_000);
 
   it.each(['naive', 'cursor'] as const)(
     'catches a relay that breaks the order: %s',
+    // Whether a commit is late enough to be overtaken is a matter of the machine's pace: a run without a break proves nothing, so there
+    // are three. One that catches none of them fails.
+    { retry: 2, timeout: 150_000 },
     async (relay) => {
       // At a pace that the relay can follow: what commits late is late only for a relay that is up to date.
       const report = await run({ relay, events: 1_000, rate: 120, minutes: 1.5 });
@@ -43,6 +47,5 @@ describe('a run of chaos', () => {
       // What it is caught for is its own doing: commits are kept and rollbacks are none of it.
       expect(report.verdict).toMatchObject({ ghosts: 0, commitsLost: 0, rollbacksKept: 0, effectsTwice: 0 });
     },
-    150_000,
   );
 });
