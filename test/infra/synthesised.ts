@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App } from 'aws-cdk-lib';
@@ -6,6 +6,7 @@ import { Template } from 'aws-cdk-lib/assertions';
 import { databaseSetting } from '../../infra/database-setting.ts';
 import { sealedOutbox } from '../../infra/sealed-outbox.ts';
 import { type StageName, stages } from '../../infra/stages.ts';
+import { afterAll } from 'vitest';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
@@ -44,9 +45,14 @@ export function variablesOf({ Properties }: Resource): Properties {
   return Properties['Environment']?.Variables ?? {};
 }
 
+const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-infra-'));
+afterAll(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
 /** A database as somebody would give it for stages on AWS. */
 export function awsDatabase(): Record<string, unknown> {
-  const certificateAuthorities = join(mkdtempSync(join(tmpdir(), 'sealed-outbox-infra-')), 'rds.pem');
+  const certificateAuthorities = join(directory, 'rds.pem');
   writeFileSync(certificateAuthorities, 'certificates');
   return {
     host: 'db.example.com',
