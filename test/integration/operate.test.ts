@@ -326,11 +326,9 @@ describe('unblock', () => {
 
   it('is refused while the head is parked, and names it', async () => {
     await blockedChain('a', 2);
+    const head = await positionOf(owner, 'a#1');
     await expect(unblock(operator, aggregate('a'), 'r')).rejects.toEqual(
-      refusal(
-        'NOT_IN_STATE',
-        new RegExp(`waits behind delivery ${await positionOf(owner, 'a#1')}, which is parked.*Redrive or skip`),
-      ),
+      refusal('NOT_IN_STATE', new RegExp(`waits behind delivery ${head}, which is parked.*Redrive or skip`)),
     );
     expect(await statesOf(owner)).toEqual({ 'a#1': 'parked', 'a#2': 'blocked' });
   });
