@@ -3,21 +3,33 @@ import { readLag } from '../../shared/outbox/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
 
 /**
- * One look at the outbox, as metrics: `OldestPendingAge` (Seconds), `Pending`, `Parked`, `Blocked`, `Orphaned` (Count), each by `Destination`, and
- * `RelaySilence` (Seconds), which has no value while there never was a relay.
+ * One look at the outbox, as metrics: `OldestPendingAge` (Seconds), `Pending`, `Parked`, `Blocked`, `Orphaned` (Count), each by `Destination`;
+ * `Unroutable` (Count), all that waits at destinations that the catalogue has no more; and `RelaySilence` (Seconds), which has no value
+ * while there never was a relay.
  *
  * @throws what the query throws: nothing is reported then, and the alarms take missing data for a breach.
  */
 export async function probe(db: Queryable, { log, metrics }: { log: Log; metrics: Metrics }): Promise<void> {
   const lag = await readLag(db);
-  for (const { destination, oldestPendingAgeSeconds, pending, parked, blocked, orphaned } of lag.destinations) {
+  let unroutable = 0;
+  for (const {
+    destination,
+    retired,
+    oldestPendingAgeSeconds,
+    pending,
+    parked,
+    blocked,
+    orphaned,
+  } of lag.destinations) {
     const at = { Destination: destination };
     metrics.add('OldestPendingAge', 'Seconds', oldestPendingAgeSeconds, at);
     metrics.add('Pending', 'Count', pending, at);
     metrics.add('Parked', 'Count', parked, at);
     metrics.add('Blocked', 'Count', blocked, at);
     metrics.add('Orphaned', 'Count', orphaned, at);
+    if (retired) unroutable += pending + parked + blocked;
   }
+  metrics.add('Unroutable', 'Count', unroutable);
   if (lag.relaySilenceSeconds !== null) metrics.add('RelaySilence', 'Seconds', lag.relaySilenceSeconds);
   if (lag.destinations.length === 0) log.warn('the outbox has no destination: no catalogue is installed');
   log.debug('probed the outbox', { ...lag });

@@ -92,6 +92,16 @@ export class OutboxAlarms extends Construct {
         { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
       ),
     ]);
+    const unroutable = this.alarm(
+      {
+        name: 'unroutable',
+        meaning: 'Events wait at a destination that was taken out of the catalogue: they have no way out.',
+        runbook: 'unroutable',
+      },
+      outbox.metricUnroutable(period),
+      0,
+      { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
+    );
     const dead = Object.entries(props.queues).map(([name, { deadLetterQueue }]) =>
       this.alarm(
         {
@@ -105,7 +115,7 @@ export class OutboxAlarms extends Construct {
         { ...PRESENT, treatMissingData: TreatMissingData.NOT_BREACHING },
       ),
     );
-    this.alarms = [...lag, relay, ...waiting, ...dead];
+    this.alarms = [...lag, relay, ...waiting, unroutable, ...dead];
     const action = new SnsAction(props.topic);
     for (const alarm of this.alarms) {
       alarm.addAlarmAction(action);

@@ -103,6 +103,11 @@ export class Outbox extends Construct {
     return this.metric('Orphaned', period, { Destination: destination });
   }
 
+  /** Deliveries that wait at destinations which were taken out of the catalogue. */
+  metricUnroutable(period = Duration.minutes(1)): Metric {
+    return this.metric('Unroutable', period, {});
+  }
+
   /** Seconds since the youngest relay was seen alive. No value while there never was one. */
   metricRelaySilence(period = Duration.minutes(1)): Metric {
     return this.metric('RelaySilence', period, {});

@@ -25,7 +25,8 @@ create table outbox.destination (
   kind      text not null check (kind in ('sqs-fifo', 'sqs', 'eventbridge')),
   ordered   boolean not null generated always as (kind = 'sqs-fifo') stored,
   group_id  text not null check (group_id in ('aggregate-id', 'aggregate-type-and-id')),
-  max_bytes integer not null check (max_bytes between 1024 and 1048576)
+  max_bytes integer not null check (max_bytes between 1024 and 1048576),
+  retired_at timestamptz                          -- since when the catalogue has it no more
 );
 
 create table outbox.route (

@@ -5,8 +5,8 @@ set local role outbox_owner;
 --   { "source", "destinations": [{ "name", "kind", "group_id", "max_bytes" }],
 --     "event_types": [{ "type", "schema_version", "aggregate_type", "when_parked", "destinations": [name, …] }] }
 --
--- Types, versions and destinations are added or changed, never removed; routes become exactly those listed, for the types that are
--- listed. Safe to repeat. Raises OB005 where a change would break the order of what is already on its way.
+-- Types, versions and destinations are added or changed, never removed: a destination that is not listed is retired. Routes become
+-- exactly those listed, for the types that are listed. Safe to repeat. Raises OB005 where a change would break the order of what is already on its way.
 create function outbox.install_catalogue(catalogue jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -38,7 +38,12 @@ begin
   insert into outbox.destination (name, kind, group_id, max_bytes)
   select n.name, n.kind, n.group_id, n.max_bytes
     from jsonb_to_recordset(catalogue -> 'destinations') as n (name text, kind text, group_id text, max_bytes integer)
-  on conflict (name) do update set max_bytes = excluded.max_bytes;
+  on conflict (name) do update set max_bytes = excluded.max_bytes, retired_at = null;
+
+  update outbox.destination d
+     set retired_at = now()
+   where d.retired_at is null
+     and d.name not in (select n.name from jsonb_to_recordset(catalogue -> 'destinations') as n (name text));
 
   insert into outbox.event_type (type, schema_version, aggregate_type, when_parked)
   select n.type, n.schema_version, n.aggregate_type, n.when_parked

@@ -136,6 +136,8 @@ $$;
 -- taken after the partition is locked, and two of these calls exclude each other: an operator who redrives the head at the same
 -- moment, or a relay that publishes it, is waited for, and then seen. It runs as its owner, because a relay may not touch `xid`.
 --
+-- At a destination without order nothing follows a parked delivery: there, those of types with policy `skip` are set aside.
+--
 -- Returns the keys that have to be looked up again, because their head is not parked any more.
 create function outbox.apply_parking(destination smallint, keys uuid[]) returns setof uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -144,11 +146,25 @@ declare
   key uuid;
   head record;
   last_blocked bigint;
+  ordered boolean;
 begin
+  select t.ordered into strict ordered from outbox.destination t where t.number = apply_parking.destination;
   -- The lock is the one that set_aside needs, taken at once and in the order of the partitions: two of these calls never wait for
   -- each other in a ring.
   for key in select k from unnest(keys) as u (k) order by get_byte(uuid_send(k), 0) & 63 loop
     perform from outbox.partition p where p.number = get_byte(uuid_send(key), 0) & 63 for update;
+    if not ordered then
+      for head in
+        select d.position, d.last_error
+          from outbox.delivery d
+         where d.destination = apply_parking.destination and d.aggregate_key = key and d.replay = 0 and d.state = 'parked'
+           and outbox.policy_of(d.event_id) = 'skip'
+         order by d.sequence
+      loop
+        perform outbox.set_aside(head.position, head.last_error);
+      end loop;
+      continue;
+    end if;
     select d.position, d.sequence, d.state, d.last_error,
            (select t.when_parked from outbox.event e join outbox.event_type t on t.type = e.type
              where e.id = d.event_id order by t.schema_version desc limit 1) as when_parked

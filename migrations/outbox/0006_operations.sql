@@ -110,8 +110,8 @@ end
 $$;
 
 -- Puts a tombstone in the delivery's place: same destination, aggregate and sequence, no data. A consumer that counts sequences moves
--- over it, and finds the id of what was left out in its causationid. A tombstone that is left out itself gets no other one: then the
--- gap stays, and whoever skipped it has accepted that. Returns the position of the tombstone, or null.
+-- over it, and finds the id of what was left out in its causationid. A tombstone that is left out itself gets no other one, nor does an
+-- event whose row is gone: then the gap stays, and whoever skipped it has accepted that. Returns the position of the tombstone, or null.
 create function outbox.put_tombstone(d outbox.delivery) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -119,8 +119,8 @@ declare
   tombstone uuid := outbox.uuid_v7();
   placed bigint;
 begin
-  select e.* into strict left_out from outbox.event e where e.id = d.event_id;
-  if left_out.type = 'outbox.skipped' then
+  select e.* into left_out from outbox.event e where e.id = d.event_id;
+  if not found or left_out.type = 'outbox.skipped' then
     return null;
   end if;
   insert into outbox.event (id, aggregate_type, aggregate_id, sequence, type, schema_version, data, metadata, occurred_at)
@@ -157,9 +157,9 @@ begin
              'position', d.position, 'event_id', d.event_id, 'destination', g.name, 'type', e.type,
              'aggregate_type', e.aggregate_type, 'aggregate_id', e.aggregate_id, 'sequence', d.sequence,
              'attempts', d.attempts, 'run', d.run, 'last_error', d.last_error)
-      from outbox.event e
-     cross join outbox.destination g
-     where e.id = d.event_id and g.number = d.destination);
+      from outbox.destination g
+      left join outbox.event e on e.id = d.event_id
+     where g.number = d.destination);
 end
 $$;
 
@@ -335,7 +335,7 @@ end
 $$;
 
 -- What waits for a person, oldest first, a page at a time: `after` is the last position of the page before. Says where a delivery
--- belongs and why it is parked, never what is in it. Looking is an act, too, because ids of aggregates may say something of persons.
+-- belongs and why it is parked, never what is in it; type and aggregate are empty where the event's row is gone. Looking is an act, too, because ids of aggregates may say something of persons.
 create function outbox.list_parked(destination text default null, after bigint default null, at_most integer default 100)
 returns table (
   "position" bigint, event_id uuid, destination_name text, type text, schema_version integer, when_parked text,
@@ -357,15 +357,15 @@ begin
     end if;
   end if;
   return query
-    select d.position, d.event_id, g.name, e.type, e.schema_version, outbox.policy_of(e.id),
-           e.aggregate_type, e.aggregate_id, d.sequence, d.attempts, d.run, d.last_error, d.created_at,
+    select d.position, d.event_id, g.name, coalesce(e.type, ''), coalesce(e.schema_version, 0), outbox.policy_of(d.event_id),
+           coalesce(e.aggregate_type, ''), coalesce(e.aggregate_id, ''), d.sequence, d.attempts, d.run, d.last_error, d.created_at,
            (select count(*)
               from outbox.delivery b
              where b.destination = d.destination and b.aggregate_key = d.aggregate_key and b.replay = 0
                and b.state = 'blocked' and b.sequence > d.sequence and d.replay = 0)
       from outbox.delivery d
       join outbox.destination g on g.number = d.destination
-      join outbox.event e on e.id = d.event_id
+      left join outbox.event e on e.id = d.event_id
      where d.state = 'parked'
        and (destination_number is null or d.destination = destination_number)
        and (after is null or d.position > after)

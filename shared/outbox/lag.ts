@@ -3,6 +3,8 @@ import type { Queryable } from '../database/index.ts';
 /** What waits at one destination. Parked and blocked deliveries wait for a person, so they count apart. */
 export interface DestinationLag {
   readonly destination: string;
+  /** Whether the catalogue has it no more: what waits there has no way out. */
+  readonly retired: boolean;
   readonly pending: number;
   /** Seconds since the oldest pending delivery was written; 0 when nothing is pending. */
   readonly oldestPendingAgeSeconds: number;
@@ -33,6 +35,7 @@ export async function readLag(db: Queryable): Promise<Lag> {
        group by destination, aggregate_key
     )
     select d.name as destination,
+           d.retired_at is not null as retired,
            count(w.position) filter (where w.state = 'pending')::integer as pending,
            coalesce(extract(epoch from clock_timestamp() - min(w.created_at) filter (where w.state = 'pending')), 0)::float8 as age,
            count(w.position) filter (where w.state = 'parked')::integer as parked,
@@ -50,6 +53,7 @@ export async function readLag(db: Queryable): Promise<Lag> {
   return {
     destinations: rows.map((row) => ({
       destination: row.destination,
+      retired: row.retired,
       pending: row.pending,
       oldestPendingAgeSeconds: Math.max(0, row.age),
       parked: row.parked,

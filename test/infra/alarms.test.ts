@@ -18,6 +18,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         ...names.map((name) => `sealed-outbox-${stage}-service-orphaned-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-dead-letters-${name}`),
         `sealed-outbox-${stage}-service-relay-silent`,
+        `sealed-outbox-${stage}-service-unroutable`,
       ]),
     );
   });
@@ -66,6 +67,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       Dimensions: [installation],
       Threshold: stage === 'local' ? 90 : 240,
     });
+    expect(named('unroutable')).toMatchObject({ MetricName: 'Unroutable', Dimensions: [installation], Threshold: 0 });
     expect(named('dead-letters-ledger')).toMatchObject({
       Namespace: 'AWS/SQS',
       MetricName: 'ApproximateNumberOfMessagesVisible',

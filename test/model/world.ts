@@ -183,6 +183,7 @@ function copyOfRelay(relay: Relay): Relay {
       ready: new Set(backlog.ready),
       wanted: new Set(backlog.wanted),
       waiting: new Map(backlog.waiting),
+      wakeAt: backlog.wakeAt,
       outcomes: new Map([...backlog.outcomes].map(([position, outcome]) => [position, { ...outcome }])),
       bytes: backlog.bytes,
       rows: backlog.rows,
@@ -310,6 +311,7 @@ function decodeRelay(
   for (const key of ready) backlog.ready.add(key);
   for (const key of wanted) backlog.wanted.add(key);
   for (const key of waiting) backlog.waiting.set(key, 1);
+  backlog.wakeAt = waiting.length > 0 ? 1 : Infinity;
   for (const [position, kind, seenBy] of outcomes) {
     backlog.outcomes.set(position, { kind, seenBy: seenBy === 9 ? Infinity : seenBy });
   }

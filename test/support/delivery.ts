@@ -8,6 +8,7 @@ export const LEDGER: InstalledDestination = {
   kind: 'sqs-fifo',
   ordered: true,
   groupId: 'aggregate-id',
+  retired: false,
 };
 
 export interface DeliveryOptions {

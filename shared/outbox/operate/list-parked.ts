@@ -7,6 +7,7 @@ export interface ParkedDelivery {
   readonly position: string;
   readonly eventId: string;
   readonly destination: string;
+  /** This and the aggregate are empty where the event's row is gone. */
   readonly type: string;
   readonly schemaVersion: number;
   readonly whenParked: 'block' | 'skip';

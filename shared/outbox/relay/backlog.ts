@@ -19,6 +19,8 @@ export interface Backlog {
   readonly wanted: Set<string>;
   /** Keys that wait for a retry: until when, on the monotonic clock. */
   readonly waiting: Map<string, number>;
+  /** When the first of them is due. Before that, nothing looks at them: they may be many. */
+  wakeAt: number;
   /** Deliveries with an outcome that a scan may not have seen. */
   readonly outcomes: Map<string, Remembered>;
   /** Bytes of the deliveries held. */
@@ -52,6 +54,7 @@ export function emptyBacklog(): Backlog {
     ready: new Set(),
     wanted: new Set(),
     waiting: new Map(),
+    wakeAt: Number.POSITIVE_INFINITY,
     outcomes: new Map(),
     bytes: 0,
     rows: 0,
@@ -139,7 +142,7 @@ export function absorb(
     // This scan is older than what holds the chain; a younger one will tell. A retry may be due before it is written, and has been
     // taken off the wanted ones for this scan: it must be asked for again, or nobody would.
     if (chain !== undefined) chain.more = true;
-    else if (!backlog.waiting.has(key)) backlog.waiting.set(key, now + UNWRITTEN_MS);
+    else if (!backlog.waiting.has(key)) wait(backlog, key, now + UNWRITTEN_MS);
     return;
   }
   backlog.waiting.delete(key);
@@ -149,7 +152,7 @@ export function absorb(
   if (rows.length === 0 && chain?.flying === undefined) {
     backlog.chains.delete(key);
     backlog.ready.delete(key);
-    if (end === 'waiting' && may.length === 0) backlog.waiting.set(key, now + dueInMs);
+    if (end === 'waiting' && may.length === 0) wait(backlog, key, now + dueInMs);
     else if (more) backlog.wanted.add(key);
     return;
   }
@@ -208,7 +211,17 @@ export function postpone(backlog: Backlog, key: string, due: number): void {
   if (chain === undefined) return;
   drop(backlog, key);
   backlog.chains.delete(key);
+  wait(backlog, key, due);
+}
+
+function wait(backlog: Backlog, key: string, due: number): void {
   backlog.waiting.set(key, due);
+  backlog.wakeAt = Math.min(backlog.wakeAt, due);
+}
+
+/** Its event is gone, so it can never go: neither it nor what follows it, until a scan sees what was made of it. */
+export function lose(backlog: Backlog, position: string): void {
+  backlog.outcomes.set(position, { kind: 'held', seenBy: Number.POSITIVE_INFINITY });
 }
 
 /** Parked: its followers are the database's business. */
@@ -265,8 +278,13 @@ export function scanned(backlog: Backlog, scan: number): void {
 
 /** Retries whose time has come are looked up again. */
 export function wakeDue(backlog: Backlog, now: number): void {
+  if (now < backlog.wakeAt) return;
+  backlog.wakeAt = Number.POSITIVE_INFINITY;
   for (const [key, due] of backlog.waiting) {
-    if (due > now) continue;
+    if (due > now) {
+      backlog.wakeAt = Math.min(backlog.wakeAt, due);
+      continue;
+    }
     backlog.waiting.delete(key);
     backlog.wanted.add(key);
   }

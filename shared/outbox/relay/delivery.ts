@@ -32,4 +32,6 @@ export interface InstalledDestination {
   readonly kind: string;
   readonly ordered: boolean;
   readonly groupId: 'aggregate-id' | 'aggregate-type-and-id';
+  /** Whether the catalogue has it no more. */
+  readonly retired: boolean;
 }

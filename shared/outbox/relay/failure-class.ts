@@ -83,6 +83,8 @@ export const HOPELESS: ReadonlySet<string> = new Set([
   'InvalidAttributeValue',
   'MalformedDetail',
   'DetailTypeTooLong',
+  // the catalogue has the destination no more, and no publisher is left for it
+  'Unroutable',
 ]);
 
 export function failureClass(code: string): FailureClass {

@@ -110,12 +110,13 @@ export interface Installation {
 
 export async function readInstallation(db: Queryable): Promise<Installation> {
   const { rows } = await db.query(`
-    select i.source, i.cluster, d.number, d.name, d.kind, d.ordered, d.group_id as "groupId"
+    select i.source, i.cluster, d.number, d.name, d.kind, d.ordered, d.group_id as "groupId",
+           d.retired_at is not null as retired
       from outbox.installation i
       left join outbox.destination d on true
      order by d.number`);
   const destinations = rows
     .filter((row) => row.number !== null)
-    .map(({ number, name, kind, ordered, groupId }) => ({ number, name, kind, ordered, groupId }));
+    .map(({ number, name, kind, ordered, groupId, retired }) => ({ number, name, kind, ordered, groupId, retired }));
   return { source: rows[0].source, cluster: rows[0].cluster, destinations };
 }

@@ -1,7 +1,7 @@
 import type { Message, PublishResult } from '../publish/publisher.ts';
 import { acknowledge, comeBack, depart, park, postpone, surrender } from './backlog.ts';
 import { failed, isProbing, passed, waitFor } from './circuit.ts';
-import { fail, type Lane } from './lane-state.ts';
+import { fail, type Lane, settleLater } from './lane-state.ts';
 import { markBusy, markIdle } from './lease.ts';
 import { outcomeOf } from './outcome.ts';
 import { packBatch, type Packed } from './pack.ts';
@@ -100,10 +100,7 @@ function answered(
       }
       return;
   }
-  if (lane.done.length === 0) lane.doneSince = now;
-  lane.done.push({ delivery, outcome, token: tokens.get(delivery.partition) ?? '' });
-  // Until it is settled the partition is not given back.
-  markBusy(lane.lease, [delivery.partition]);
+  settleLater(lane, delivery, outcome, tokens);
 }
 
 /** Untried, or not its fault. What comes back of a lease that was lost meanwhile may be somebody else's: it is looked up again. */

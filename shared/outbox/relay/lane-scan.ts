@@ -1,9 +1,9 @@
-import { absorb, type FoundChain, heldOf, isMisplaced, scanned, sendable } from './backlog.ts';
+import { absorb, type FoundChain, heldOf, isMisplaced, lose, scanned, sendable } from './backlog.ts';
 import { isProbing } from './circuit.ts';
 import { advanceCursor } from './cursor.ts';
 import type { Delivery, Found } from './delivery.ts';
 import { find, load } from './find.ts';
-import { applyParking, fail, type Lane } from './lane-state.ts';
+import { applyParking, fail, type Lane, settleLater } from './lane-state.ts';
 
 /** Milliseconds between two looks that found nothing; after one that found something, the least. */
 export const POLL_MS = { least: 8, most: 250 };
@@ -48,6 +48,10 @@ async function scan(lane: Lane): Promise<void> {
   // The lease changed meanwhile: what was found may be somebody else's by now, and the walk has begun anew.
   if (lane.tokens !== tokens) return;
   const now = clock.monotonic();
+  parkLost(
+    lane,
+    missing.filter((row) => !loaded.has(row.position)),
+  );
   for (const chain of chains) absorb(backlog, chain, number, loaded, now);
   scanned(backlog, number);
   lane.cursor = advanceCursor(cursor, result.scan, page);
@@ -84,4 +88,17 @@ function toLoad(lane: Lane, chains: readonly FoundChain[], scanNumber: number, l
     }
   }
   return missing;
+}
+
+/** Events that are gone from the database although something still waits to be sent. It would be looked up again and again. */
+function parkLost(lane: Lane, lost: readonly Found[]): void {
+  for (const delivery of lost) {
+    lose(lane.backlog, delivery.position);
+    settleLater(lane, delivery, { kind: 'parked', error: 'EventMissing: its row in outbox.event is gone' });
+    lane.log.error('parked: the event of this delivery is gone; the later ones of its aggregate wait', {
+      destination: lane.destination.name,
+      eventId: delivery.eventId,
+      position: delivery.position,
+    });
+  }
 }

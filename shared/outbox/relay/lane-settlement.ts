@@ -1,5 +1,5 @@
 import { settling } from './backlog.ts';
-import type { Delivery } from './delivery.ts';
+import type { Found } from './delivery.ts';
 import { applyParking, fail, type Lane } from './lane-state.ts';
 import { markIdle } from './lease.ts';
 import { settle } from './settle.ts';
@@ -47,6 +47,6 @@ export function startSettlement(lane: Lane, atOnce: boolean): void {
 }
 
 /** The key under which the backlog holds a delivery. */
-function keyOf({ destination }: Lane, delivery: Delivery): string {
+function keyOf({ destination }: Lane, delivery: Found): string {
   return destination.ordered ? delivery.key : delivery.position;
 }

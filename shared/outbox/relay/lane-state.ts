@@ -6,8 +6,8 @@ import type { Bell } from './bell.ts';
 import type { Circuit } from './circuit.ts';
 import type { Clock } from './clock.ts';
 import type { Cursor } from './cursor.ts';
-import type { InstalledDestination } from './delivery.ts';
-import type { Lease } from './lease.ts';
+import type { Found, InstalledDestination } from './delivery.ts';
+import { type Lease, markBusy } from './lease.ts';
 import type { RetryPolicy } from './outcome.ts';
 import type { Settled } from './settle.ts';
 
@@ -75,8 +75,20 @@ export function fail(lane: Lane, error: unknown): void {
   lane.error ??= error instanceof Error ? error : new Error(String(error));
 }
 
+/** Hands an outcome over to the next settlement. Until that is written, the partition is not given back. */
+export function settleLater(
+  lane: Lane,
+  delivery: Found,
+  outcome: Settled['outcome'],
+  sentUnder: Lane['tokens'] = lane.tokens,
+): void {
+  if (lane.done.length === 0) lane.doneSince = lane.clock.monotonic();
+  lane.done.push({ delivery, outcome, token: sentUnder.get(delivery.partition) ?? '' });
+  markBusy(lane.lease, [delivery.partition]);
+}
+
 export async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
-  if (keys.length === 0 || !lane.destination.ordered) return;
+  if (keys.length === 0) return;
   const { rows } = await lane.db.query('select key from outbox.apply_parking($1, $2) as a (key)', [
     lane.destination.number,
     [...new Set(keys)],

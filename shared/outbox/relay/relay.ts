@@ -4,6 +4,7 @@ import type { Queryable } from '../../database/index.ts';
 import { SealedOutboxError } from '../../errors/index.ts';
 import type { Log } from '../../telemetry/index.ts';
 import type { Publisher } from '../publish/publisher.ts';
+import { unroutable } from '../publish/unroutable.ts';
 import { type Circuit, closedCircuit, failed, passed, waitFor } from './circuit.ts';
 import { type Clock, moment, elapsed, systemClock } from './clock.ts';
 import type { InstalledDestination } from './delivery.ts';
@@ -209,7 +210,7 @@ async function runDestination(
   signal: AbortSignal,
 ): Promise<void> {
   const { options, clock } = run;
-  const publisher = options.publishers[destination.name];
+  const publisher = options.publishers[destination.name] ?? (destination.retired ? unroutable() : undefined);
   if (publisher === undefined) {
     options.log.error(
       'no publisher is configured for this destination; its events wait, and the lag alarm will see them',

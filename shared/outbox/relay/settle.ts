@@ -1,9 +1,9 @@
 import type { Queryable } from '../../database/index.ts';
-import type { Delivery } from './delivery.ts';
+import type { Found } from './delivery.ts';
 import type { Outcome } from './outcome.ts';
 
 export interface Settled {
-  readonly delivery: Delivery;
+  readonly delivery: Found;
   readonly outcome: Exclude<Outcome, { kind: 'outage' }>;
   /** The lease of its partition under which it was sent. */
   readonly token: string;

@@ -31,7 +31,9 @@ async function probed(): Promise<{ added: Added[]; value: (name: string) => numb
 
 describe('a probe', () => {
   it('warns where no catalogue is installed, because then nothing can wait', async () => {
-    expect(await probed()).toMatchObject({ added: [], warnings: 1 });
+    const { added, warnings } = await probed();
+    expect(added.map(({ name }) => name)).toEqual(['Unroutable']);
+    expect(warnings).toBe(1);
   });
 
   it('measures each destination, and has no silence of a relay that never was', async () => {
@@ -43,8 +45,9 @@ describe('a probe', () => {
       ['Parked', 'Count', { Destination: 'queue' }],
       ['Blocked', 'Count', { Destination: 'queue' }],
       ['Orphaned', 'Count', { Destination: 'queue' }],
+      ['Unroutable', 'Count', {}],
     ]);
-    expect(added.map(({ value }) => value)).toEqual([0, 0, 0, 0, 0]);
+    expect(added.map(({ value }) => value)).toEqual([0, 0, 0, 0, 0, 0]);
   });
 
   it('sees events wait although no relay runs', async () => {
@@ -52,6 +55,13 @@ describe('a probe', () => {
     const { value } = await probed();
     expect(value('Pending')).toBe(1);
     expect(value('OldestPendingAge')).toBeGreaterThan(0);
+  });
+
+  it('counts what waits at a destination that the catalogue has no more', async () => {
+    await installCatalogue(owner, [{ type: 'thing.happened' }], [{ name: 'other', kind: 'sqs' }]);
+    const { added, value } = await probed();
+    expect(value('Unroutable')).toBe(1);
+    expect(added).toContainEqual({ name: 'Pending', unit: 'Count', value: 1, dimensions: { Destination: 'queue' } });
   });
 
   it('measures how long the youngest relay is silent', async () => {

@@ -1,0 +1,133 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { listParked, readLag, redrive, runRelay, skip } from '../../shared/outbox/index.ts';
+import { statesOf } from '../support/chain.ts';
+import { testDatabase } from '../support/database.ts';
+import {
+  ACCEPTED,
+  append,
+  drain,
+  installCatalogue,
+  places,
+  QUEUE,
+  recordingPublisher,
+  refused,
+  relayOptions,
+  thing,
+} from '../support/outbox.ts';
+import { recordingLog } from '../support/recorders.ts';
+
+const database = await testDatabase();
+const owner = database.pool('sealed_migrator');
+const writer = database.pool('sealed_writer');
+const operator = database.pool('sealed_operator');
+const monitor = database.pool('sealed_monitor');
+
+const OLD = { name: 'old', kind: 'sqs-fifo' } as const;
+const BUS = { name: 'bus', kind: 'eventbridge' } as const;
+const types = [{ type: 'thing.happened' }, { type: 'thing.minor', when_parked: 'skip' as const }];
+
+beforeEach(async () => {
+  await owner.query(
+    'truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.audit restart identity',
+  );
+  await owner.query('truncate outbox.route, outbox.destination restart identity');
+});
+
+const lagOf = async (name: string) =>
+  (await readLag(monitor)).destinations.find(({ destination }) => destination === name);
+
+describe('a destination that was taken out of the catalogue while events waited', () => {
+  beforeEach(async () => {
+    await installCatalogue(owner, types, [QUEUE, OLD]);
+    await append(writer, thing('a'), thing('a'), thing('b'));
+    await installCatalogue(owner, types, [QUEUE]);
+  });
+
+  it('has its events parked with the reason, not dropped; the others go on', async () => {
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#1', 'b#1', 'a#2']);
+    expect(await lagOf('old')).toMatchObject({ retired: true, pending: 0, parked: 2, blocked: 1 });
+    const { parked } = await listParked(operator, { destination: 'old' });
+    expect(parked.map(({ aggregateId, lastError }) => [aggregateId, lastError?.split(':')[0]])).toEqual([
+      ['a', 'Unroutable'],
+      ['b', 'Unroutable'],
+    ]);
+  });
+
+  it('takes them all in order once it is listed again and they are redriven', async () => {
+    await drain(database, recordingPublisher());
+    await installCatalogue(owner, types, [QUEUE, OLD]);
+    for (const { position } of (await listParked(operator)).parked) await redrive(operator, position, 'it is back');
+    const old = recordingPublisher();
+    await runRelay(relayOptions(database, { queue: recordingPublisher(), old }));
+    expect(places(old.accepted).toSorted()).toEqual(['a#1', 'a#2', 'b#1']);
+    expect(await lagOf('old')).toMatchObject({ retired: false, pending: 0, parked: 0, blocked: 0 });
+  });
+
+  it('is still served while the relay has a publisher for it', async () => {
+    const old = recordingPublisher();
+    await runRelay(relayOptions(database, { queue: recordingPublisher(), old }));
+    expect(places(old.accepted)).toHaveLength(3);
+  });
+});
+
+it('events of a destination that the catalogue has and the settings lack wait, unmarked', async () => {
+  await installCatalogue(owner, types, [QUEUE, OLD]);
+  await append(writer, thing('a'));
+  const log = recordingLog();
+  await drain(database, recordingPublisher(), { log });
+  expect(await lagOf('old')).toMatchObject({ pending: 1, parked: 0 });
+  expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+});
+
+describe('an event that is gone from its table although something waits to be sent', () => {
+  beforeEach(async () => {
+    await installCatalogue(owner, types);
+    await append(writer, thing('a'), thing('a'), thing('a'), thing('b'));
+    await owner.query(`delete from outbox.event where aggregate_id = 'a' and sequence = 2`);
+  });
+
+  it('is parked with the reason, the later ones of its aggregate wait, the others go', async () => {
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#1', 'b#1']);
+    expect(await lagOf('queue')).toMatchObject({ pending: 0, parked: 1, blocked: 1 });
+  });
+
+  it('is listed, and a skip accepts the gap, because nothing can take its place', async () => {
+    await drain(database, recordingPublisher());
+    const [lost] = (await listParked(operator)).parked;
+    expect(lost).toMatchObject({ sequence: 2n, type: '', lastError: 'EventMissing: its row in outbox.event is gone' });
+    await skip(operator, lost?.position ?? '', 'nobody knows what it was');
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#3']);
+  });
+});
+
+describe('a refused event at a destination without order', () => {
+  const poison = recordingPublisher(({ type, body }) =>
+    type !== 'outbox.skipped' && JSON.parse(body).data.poison === true ? refused('MalformedDetail') : ACCEPTED,
+  );
+
+  it('is set aside with a tombstone where its type says skip, parked where it says block; others of its aggregate go', async () => {
+    await installCatalogue(owner, types, [BUS]);
+    await append(
+      writer,
+      thing('a', { poison: true }, { type: 'thing.minor' }),
+      thing('a', { poison: true }),
+      thing('a', {}, { type: 'thing.minor' }),
+    );
+    const run = () => runRelay(relayOptions(database, { bus: poison }));
+    await run();
+    await run();
+    expect(await statesOf(owner)).toEqual({
+      'a#1': 'set_aside',
+      'a#1†': 'published',
+      'a#2': 'parked',
+      'a#3': 'published',
+    });
+  });
+});
