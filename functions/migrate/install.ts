@@ -1,4 +1,5 @@
 import {
+  alone,
   ensureLogins,
   type Login,
   type LoginAuth,
@@ -31,9 +32,14 @@ const AREAS = ['outbox', 'inbox', 'sample'];
 
 /**
  * Migrations first, because they create the roles that logins are given and the tables that the catalogue goes into.
- * Each step is complete in itself: after a failure in a later one, running it all again is the remedy.
+ * Each step is complete in itself: after a failure in a later one, running it all again is the remedy. Of several at once, one works and the
+ * others wait for it.
  */
 export async function install(client: Queryable, options: InstallOptions): Promise<InstallReport> {
+  return alone(client, () => installAll(client, options));
+}
+
+async function installAll(client: Queryable, options: InstallOptions): Promise<InstallReport> {
   const { log } = options;
   const migrations = await readMigrations(options.directory, AREAS);
   const report = await migrate(client, migrations, (migration) => log.info('applying', { migration }));

@@ -1,6 +1,6 @@
 export { clientConfig, type DatabaseConfig, databaseConfig, DatabaseConfigError } from './config.ts';
 export { ensureLogins, type Login, type LoginAuth } from './logins.ts';
-export { migrate, type MigrationReport, migrationScript, pendingMigrations } from './migrate.ts';
+export { alone, migrate, type MigrationReport, migrationScript, pendingMigrations } from './migrate.ts';
 export { type Migration, MigrationError, readMigrations } from './migration-files.ts';
 export { createPool, type PoolOptions } from './pool.ts';
 export type { Queryable, Result, Row } from './queryable.ts';

@@ -44,8 +44,7 @@ export async function migrate(
   migrations: readonly Migration[],
   onApply: (migration: string) => void = () => {},
 ): Promise<MigrationReport> {
-  await client.query('select pg_advisory_lock($1::bigint)', [LOCK]);
-  try {
+  return alone(client, async () => {
     await client.query(RECORDS);
     const { pending, present, newer } = await compare(client, migrations);
     const applied: string[] = [];
@@ -55,6 +54,14 @@ export async function migrate(
       applied.push(title(migration));
     }
     return { applied, present, newer };
+  });
+}
+
+/** Does `work` while no other migrator of this database does anything; waits for one that does. May be nested on one connection. */
+export async function alone<T>(client: Queryable, work: () => Promise<T>): Promise<T> {
+  await client.query('select pg_advisory_lock($1::bigint)', [LOCK]);
+  try {
+    return await work();
   } finally {
     // Where the connection is lost the lock went with it, and the error that is on its way says more than this one would.
     await client.query('select pg_advisory_unlock($1::bigint)', [LOCK]).catch(() => {});

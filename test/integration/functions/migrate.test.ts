@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { install } from '../../../functions/migrate/install.ts';
 import { definition } from '../../../functions/sample/catalogue/definition.ts';
+import type { Login } from '../../../shared/database/index.ts';
 import { testDatabase } from '../../support/database.ts';
 import { LOGINS } from '../../support/logins.ts';
 import { recordingLog } from '../../support/recorders.ts';
 
 const database = await testDatabase();
 
-async function installed(catalogue = definition) {
+async function installed(logins: readonly Login[] = LOGINS) {
   const log = recordingLog();
   const client = await database.client('sealed_migrator');
   const config = database.config('sealed_migrator');
   if (config.auth !== 'password') throw new Error('test databases use passwords');
-  const options = { directory: 'migrations', logins: LOGINS, loginAuth: config, catalogue, log };
+  const options = { directory: 'migrations', logins, loginAuth: config, catalogue: definition, log };
   return { client, log, report: await install(client, options) };
 }
 
@@ -31,6 +32,16 @@ describe('the migrate function', () => {
     expect(first.log.lines).toContainEqual(
       expect.objectContaining({ level: 'info', message: 'the database is up to date', fields: first.report }),
     );
+  });
+
+  it('started several times at once, works once while the others wait, users and roles included', async () => {
+    const logins = Array.from({ length: 8 }, (_, index) => ({ user: `together_${index}`, roles: ['outbox_writer'] }));
+    try {
+      const runs = await Promise.all(Array.from({ length: 4 }, () => installed(logins)));
+      for (const { report } of runs) expect(report).toEqual(runs[0]?.report);
+    } finally {
+      await database.pool('sealed_migrator').query(`drop role if exists ${logins.map(({ user }) => user).join(', ')}`);
+    }
   });
 
   it('installs the routes of the catalogue, so that an event has somewhere to go', async () => {
