@@ -38,7 +38,7 @@ export function acceptance(destinations: readonly string[]): Acceptance {
     },
     record(destination, entry, place) {
       const places = of(destination);
-      const { id, subject, sequence } = readPlace(entry.MessageBody);
+      const { id, subject, sequence } = placeOf(entry);
       const known = places.get(id);
       if (known !== undefined) {
         repeats += 1;
@@ -52,11 +52,23 @@ export function acceptance(destinations: readonly string[]): Acceptance {
       if (sequence < last) suspicions += 1;
       else highest.set(chain, sequence);
     },
-    has: (destination, entry) => of(destination).has(readPlace(entry.MessageBody).id),
+    has: (destination, entry) => of(destination).has(placeOf(entry).id),
   };
 }
 
-function readPlace(body: string): { id: string; subject: string; sequence: number } {
-  const { id, subject, sequence } = JSON.parse(body) as { id: string; subject: string; sequence: string };
-  return { id, subject, sequence: Number(sequence) };
+interface Place {
+  readonly id: string;
+  readonly subject: string;
+  readonly sequence: number;
+}
+
+const read = new WeakMap<BatchEntry, Place>();
+
+function placeOf(entry: BatchEntry): Place {
+  const known = read.get(entry);
+  if (known !== undefined) return known;
+  const { id, subject, sequence } = JSON.parse(entry.MessageBody) as { id: string; subject: string; sequence: string };
+  const place = { id, subject, sequence: Number(sequence) };
+  read.set(entry, place);
+  return place;
 }

@@ -1,16 +1,10 @@
-import {
-  ChangeMessageVisibilityBatchCommand,
-  DeleteMessageBatchCommand,
-  ReceiveMessageCommand,
-  SQSClient,
-} from '@aws-sdk/client-sqs';
-import type { SQSRecord } from 'aws-lambda';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { eventConsumer, type Handlers } from '../../shared/inbox/index.ts';
 import { noMetrics, silentLog } from '../../shared/telemetry/index.ts';
 import { invoke } from '../support/sqs-batch.ts';
 import { catalogue } from './catalogue.ts';
+import { type Queue, queueAt } from './queue-calls.ts';
 import type { Random } from './random.ts';
 
 /** Where the effects go; a second effect of one event is not refused here but seen by the verdict. */
@@ -28,9 +22,14 @@ export interface ConsumersOptions {
   readonly pool: pg.Pool;
   readonly random: (name: string) => Random;
   readonly signal: AbortSignal;
-  /** An effect was committed, but the consumer died before it could acknowledge the message. */
-  readonly injected: (kind: string) => void;
+  readonly report: (report: ConsumerReport) => void;
 }
+
+export type ConsumerReport =
+  /** Effects were committed, but the consumer died before it could acknowledge their messages. */
+  | { readonly injected: string }
+  /** So many messages were acknowledged. */
+  | { readonly acknowledged: number };
 
 /** Chance that a batch is applied and not acknowledged. */
 const CRASHES = 0.02;
@@ -39,13 +38,6 @@ const LOOPS = 2;
 /** Consumers of both queues, as Lambda would run them: `ledger` in strict order, `search` in any. */
 export async function runConsumers(options: ConsumersOptions): Promise<void> {
   const { pool } = options;
-  const client = new SQSClient({
-    endpoint: `http://127.0.0.1:${options.queuePort}`,
-    region: 'us-east-1',
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-    useQueueUrlAsEndpoint: false,
-    maxAttempts: 1,
-  });
   const common = { catalogue, pool, log: silentLog, metrics: noMetrics };
   const handlers = {
     ledger: eventConsumer({
@@ -57,17 +49,14 @@ export async function runConsumers(options: ConsumersOptions): Promise<void> {
     }),
     search: eventConsumer({ ...common, name: 'search', handlers: effects('search'), mode: 'any' }),
   };
-  try {
-    await Promise.all(
-      Object.entries(handlers).flatMap(([name, handler]) =>
-        Array.from({ length: LOOPS }, (_, index) =>
-          consume(client, options.urls[name] ?? '', handler, options.random(`consumer ${name} ${index}`), options),
-        ),
-      ),
-    );
-  } finally {
-    client.destroy();
-  }
+  await Promise.all(
+    Object.entries(handlers).flatMap(([name, handler]) => {
+      const queue = queueAt(options.queuePort, options.urls[name] ?? '');
+      return Array.from({ length: LOOPS }, (_, index) =>
+        consume(queue, handler, options.random(`consumer ${name} ${index}`), options),
+      );
+    }),
+  );
 }
 
 function effects(consumer: string): Handlers<typeof catalogue> {
@@ -86,72 +75,28 @@ function effects(consumer: string): Handlers<typeof catalogue> {
 }
 
 async function consume(
-  client: SQSClient,
-  queueUrl: string,
+  queue: Queue,
   handler: unknown,
   random: Random,
-  { signal, injected }: ConsumersOptions,
+  { signal, report }: ConsumersOptions,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      const records = await receive(client, queueUrl, signal);
+      const records = await queue.receive(signal);
       if (records.length === 0) continue;
       let returned = new Set(await invoke(handler, records));
       if (returned.size > 0) await delay(50);
       if (random() < CRASHES) {
-        injected('consumer crash before acknowledgement');
+        report({ injected: 'consumer crash before acknowledgement' });
         returned = new Set(records.map(({ messageId }) => messageId));
       }
-      await acknowledge(client, queueUrl, records, returned);
+      const back = records.filter(({ messageId }) => returned.has(messageId));
+      const done = records.filter(({ messageId }) => !returned.has(messageId));
+      await queue.acknowledge(done);
+      await queue.giveBack(back);
+      if (done.length > 0) report({ acknowledged: done.length });
     } catch (error) {
-      if (signal.aborted) return;
-      const { name } = error as Error;
-      if (name !== 'TimeoutError') throw error;
+      if (!signal.aborted) throw error;
     }
   }
-}
-
-async function acknowledge(
-  client: SQSClient,
-  queueUrl: string,
-  records: readonly SQSRecord[],
-  returned: ReadonlySet<string>,
-): Promise<void> {
-  const entries = records.map(({ messageId, receiptHandle }, index) => ({
-    messageId,
-    entry: { Id: String(index), ReceiptHandle: receiptHandle },
-  }));
-  const back = entries.filter(({ messageId }) => returned.has(messageId));
-  const done = entries.filter(({ messageId }) => !returned.has(messageId));
-  if (done.length > 0) {
-    await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: done.map(({ entry }) => entry) }));
-  }
-  if (back.length > 0) {
-    const Entries = back.map(({ entry }) => ({ ...entry, VisibilityTimeout: 0 }));
-    await client.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries }));
-  }
-}
-
-async function receive(client: SQSClient, queueUrl: string, signal: AbortSignal): Promise<SQSRecord[]> {
-  const { Messages = [] } = await client.send(
-    new ReceiveMessageCommand({
-      QueueUrl: queueUrl,
-      MaxNumberOfMessages: 10,
-      WaitTimeSeconds: 1,
-      VisibilityTimeout: 120,
-      MessageSystemAttributeNames: ['All'],
-    }),
-    { abortSignal: signal },
-  );
-  return Messages.map((message) => ({
-    messageId: message.MessageId ?? '',
-    receiptHandle: message.ReceiptHandle ?? '',
-    body: message.Body ?? '',
-    attributes: message.Attributes as unknown as SQSRecord['attributes'],
-    messageAttributes: {},
-    md5OfBody: message.MD5OfBody ?? '',
-    eventSource: 'aws:sqs',
-    eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:chaos.fifo',
-    awsRegion: 'us-east-1',
-  }));
 }

@@ -15,6 +15,10 @@ export interface ChaosOptions {
   readonly rate: number;
   /** Whether relays kill themselves at their await points; `whole`: the run goes on until each point had its turn. */
   readonly sweep: 'whole' | 'begun' | 'off';
+  /** Seconds between two faults of processes and the database, on average. */
+  readonly every: number;
+  /** Seconds between two faults of calls to the queue, on average: each opens a circuit for half a second. */
+  readonly callsEvery: number;
   readonly verbose: boolean;
 }
 
@@ -26,15 +30,20 @@ broken. Then database, queue and effects are compared. Exit code 0 only if nothi
   --events <number>        write at least so many events (default 20000)
   --relays <1-4>           relay processes (default 2)
   --seed <number>          of the plan of faults and writes (default 1)
-  --minutes <number>       longest time for writing and faults (default 10)
+  --minutes <number>       longest time for writing and faults (default 10, or 1 per 15,000 events)
   --rate <number>          events a second that the writers aim at (default 1500)
   --relay <kind>           ours; naive (rows with SKIP LOCKED) and cursor (ours without the look-up) must be caught (default ours)
+  --every <seconds>        between two faults of processes, on average (default 1.2; from 200,000 events on 8)
+  --calls-every <seconds>  between two faults of calls, on average (default 0.4; from 200,000 events on 4)
   --no-sweep               relays do not kill themselves at each of their await points
   --json <file>            write the report there too
   --verbose                print what happens, and what the relays log
   --help                   this text
 
 docs/chaos.md says what happens and what it proves.`;
+
+/** Events of a run that takes its time. */
+const LONG = 200_000;
 
 export interface CommandOptions extends ChaosOptions {
   readonly help: boolean;
@@ -45,6 +54,9 @@ export interface CommandOptions extends ChaosOptions {
 export function parseOptions(args: readonly string[]): CommandOptions {
   const values = parse(args);
   const relay = values.relay;
+  const events = whole('--events', values.events, 1, 100_000_000);
+  // A long run meets each fault many times anyway; what it is for is the number of events between them.
+  const long = events >= LONG;
   if (relay !== 'ours' && relay !== 'naive' && relay !== 'cursor') refuse('--relay must be ours, naive or cursor.');
   return {
     help: values.help,
@@ -52,10 +64,12 @@ export function parseOptions(args: readonly string[]): CommandOptions {
     verbose: values.verbose,
     sweep: values['no-sweep'] ? 'off' : 'whole',
     relay,
-    events: whole('--events', values.events, 1, 100_000_000),
+    events,
     relays: whole('--relays', values.relays, 1, 4),
     seed: whole('--seed', values.seed, 0, 4_294_967_295),
-    minutes: number('--minutes', values.minutes),
+    minutes: number('--minutes', values.minutes ?? String(Math.max(10, events / 15_000))),
+    every: number('--every', values.every ?? (long ? '8' : '1.2')),
+    callsEvery: number('--calls-every', values['calls-every'] ?? (long ? '4' : '0.4')),
     rate: number('--rate', values.rate),
   };
 }
@@ -73,7 +87,9 @@ function parse(args: readonly string[]) {
         events: { type: 'string', default: '20000' },
         relays: { type: 'string', default: '2' },
         seed: { type: 'string', default: '1' },
-        minutes: { type: 'string', default: '10' },
+        minutes: { type: 'string' },
+        every: { type: 'string' },
+        'calls-every': { type: 'string' },
         rate: { type: 'string', default: '1500' },
       },
     }).values;

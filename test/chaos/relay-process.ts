@@ -1,5 +1,6 @@
 /** One relay of a chaos run, in a process of its own so that it can be killed and frozen. Its options are its one argument, as JSON. */
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { flushCompileCache } from 'node:module';
 import pg from 'pg';
 import {
   type Publisher,
@@ -38,6 +39,8 @@ export interface RelayProcessOptions {
 }
 
 const options = JSON.parse(process.argv[2] ?? '') as RelayProcessOptions;
+// Most relays are killed and would take what they compiled with them.
+flushCompileCache();
 const points = awaitPoints(options.crash);
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());

@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashAt, PointReport } from './await-points.ts';
+import { spawnProgram } from './program.ts';
 import type { Random } from './random.ts';
 import type { RelayProcessOptions } from './relay-process.ts';
 
@@ -77,19 +77,16 @@ export function startRelays(options: RelaysOptions): Relays {
     while (!stopped) {
       starts += 1;
       const crash = nextCrash();
-      const { child, ended } = spawnRelay(
-        options.program,
-        { ...options.common, index, of: options.count, ...(crash && { crash }) },
-        (report) => {
-          if ('dying' in report) {
-            killed.add(report.dying);
-            options.injected('SIGKILL at an await point');
-            return;
-          }
-          seen.add(report.seen);
-          if (report.seen === 'after connect') up.add(index);
-        },
-      );
+      const given: RelayProcessOptions = { ...options.common, index, of: options.count, ...(crash && { crash }) };
+      const { child, ended } = spawnProgram<PointReport>(options.program, given, (report) => {
+        if ('dying' in report) {
+          killed.add(report.dying);
+          options.injected('SIGKILL at an await point');
+          return;
+        }
+        seen.add(report.seen);
+        if (report.seen === 'after connect') up.add(index);
+      });
       children.set(index, child);
       const patience = crash === undefined ? undefined : setTimeout(() => child.kill('SIGTERM'), PATIENCE_MS);
       await ended;
@@ -131,20 +128,4 @@ export function startRelays(options: RelaysOptions): Relays {
       await Promise.all(lives);
     },
   };
-}
-
-function spawnRelay(
-  program: string,
-  options: RelayProcessOptions,
-  onReport: (report: PointReport) => void,
-): { child: ChildProcess; ended: Promise<unknown> } {
-  const child = spawn(process.execPath, [program, JSON.stringify(options)], {
-    // The pipe to its stdin tells it when this process is gone.
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  child.stdin?.on('error', () => {});
-  if (child.stdout !== null) {
-    createInterface({ input: child.stdout }).on('line', (line) => onReport(JSON.parse(line) as PointReport));
-  }
-  return { child, ended: new Promise((resolve) => child.once('close', resolve)) };
 }

@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { acceptance, type Acceptance } from './acceptance.ts';
 import { CALL_FAULTS, callFaults } from './call-faults.ts';
 import { DESTINATIONS } from './catalogue.ts';
-import { runConsumers } from './consumers.ts';
+import { runConsumerChild } from './consumer-child.ts';
+import { settled } from './settled.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import type { ChaosOptions } from './options.ts';
 import { PROCESS_FAULTS, runProcessFaults } from './process-faults.ts';
@@ -21,10 +22,7 @@ export interface Surroundings {
 /** Shorter than in earnest, so that many expire in a run; longer than 1.5 × (1,200 + 1,000) ms, which the relay asks for. */
 const LEASE_SECONDS = 3.5;
 const TIMEOUT_MS = 1_200;
-/** Between two faults of a kind of faults, on average. Milliseconds. */
-const CALL_FAULT_MS = 400;
-const PROCESS_FAULT_MS = 1_200;
-const WRITERS = 12;
+const WRITERS = 24;
 /** Writers wait when so many deliveries are not yet out. */
 const BACKLOG = 50_000;
 /** A relay that is to be caught has been caught after so many breaks. */
@@ -68,7 +66,7 @@ async function perform(
   const calls = callFaults({
     random: random('calls'),
     timeoutMs: TIMEOUT_MS,
-    everyMs: CALL_FAULT_MS,
+    everyMs: options.callsEvery * 1000,
     now: () => performance.now(),
     outage: (ms) => void proxy.outage(ms),
     injected,
@@ -85,7 +83,7 @@ async function perform(
   });
   const relays = startRelays({
     count: options.relays,
-    program: stage.relayProgram,
+    program: stage.programs.relay,
     random: random('relays'),
     sweep: options.sweep !== 'off' && options.relay === 'ours',
     injected,
@@ -115,15 +113,22 @@ async function perform(
   const seconds = (): number => (performance.now() - startedAt) / 1000;
   const pool = stage.pool('sealed_writer', WRITERS + 2);
   const aggregates = Math.min(10_000, Math.max(50, Math.round(options.events / 20)));
+  let acknowledged = 0;
   const consumers = guard(
-    runConsumers({
-      queuePort: stage.queue.port,
-      urls: stage.queue.urls,
-      pool: stage.pool('sealed_ledger', 8),
-      random,
-      signal: consuming.signal,
-      injected,
-    }),
+    runConsumerChild(
+      stage.programs.consumer,
+      {
+        database: stage.config('sealed_ledger'),
+        queuePort: stage.queue.port,
+        urls: stage.queue.urls,
+        seed: options.seed,
+      },
+      (report) => {
+        if ('injected' in report) injected(report.injected);
+        else acknowledged += report.acknowledged;
+      },
+      consuming.signal,
+    ),
   );
   const writers = guard(
     runWriters({
@@ -156,7 +161,7 @@ async function perform(
       relays,
       relayCount: options.relays,
       leaseSeconds: LEASE_SECONDS,
-      everyMs: PROCESS_FAULT_MS,
+      everyMs: options.every * 1000,
       superuser: () => stage.connect('postgres'),
       crashPostgres: () => stage.crashPostgres(),
       async longTransaction() {
@@ -188,7 +193,10 @@ async function perform(
       await delay(50);
       if (seconds() - said >= 10) {
         said = seconds();
-        say(`${said.toFixed(0)} s: ${ledger.committed.size} events committed, ${taken.events} deliveries taken`);
+        say(
+          `${said.toFixed(0)} s: ${ledger.committed.size} events committed, ${taken.events} deliveries taken, ` +
+            `${acknowledged} messages acknowledged`,
+        );
       }
     }
     storm.abort();
@@ -220,39 +228,8 @@ async function perform(
   }
 }
 
-/** Waits until all is published and applied, or nothing moves any more. */
-async function settled(
-  stage: Stage,
-  taken: Acceptance,
-  standstillMs: number,
-  interrupted: AbortSignal,
-  say: (line: string) => void,
-): Promise<void> {
-  const db = await stage.connect('postgres');
-  try {
-    let last = '';
-    let movedAt = performance.now();
-    while (!interrupted.aborted && performance.now() - movedAt < standstillMs) {
-      const before = performance.now();
-      const { rows } = await db.query(
-        `select (select count(*) from outbox.delivery where state in ('pending', 'blocked')) as open,
-                (select count(*) from outbox.delivery) - (select count(*) from effect) as unapplied`,
-      );
-      const now = `${rows[0].open} deliveries open, ${rows[0].unapplied} not applied`;
-      if (Number(rows[0].open) === 0 && Number(rows[0].unapplied) <= 0) return;
-      if (`${now} ${taken.events} ${taken.repeats}` !== last) movedAt = performance.now();
-      last = `${now} ${taken.events} ${taken.repeats}`;
-      say(now);
-      // Counting millions must not take the processor from what is counted.
-      await delay(Math.max(200, 5 * (performance.now() - before)));
-    }
-  } finally {
-    await db.end();
-  }
-}
-
 async function conclude(
-  { events: least, relays: count, seed, minutes, relay, rate, sweep }: ChaosOptions,
+  { events: least, relays: count, seed, minutes, relay, rate, sweep, every, callsEvery }: ChaosOptions,
   stage: Stage,
   taken: Acceptance,
   ledger: Ledger,
@@ -269,7 +246,7 @@ async function conclude(
     const { seen, killed } = relays.points;
     return {
       ok: Object.values(verdict).every((count) => count === 0),
-      options: { events: least, relays: count, seed, minutes, relay, rate, sweep },
+      options: { events: least, relays: count, seed, minutes, relay, rate, sweep, every, callsEvery },
       verdict,
       events: {
         committed: events,

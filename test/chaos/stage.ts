@@ -11,6 +11,7 @@ import { catalogueRows } from '../../shared/events/index.ts';
 import { LOGINS, type TestUser } from '../support/logins.ts';
 import { catalogue, DESTINATIONS } from './catalogue.ts';
 import { EFFECTS } from './consumers.ts';
+import { sturdyPool } from './prepared-pool.ts';
 import type { RelayProcessOptions } from './relay-process.ts';
 
 const DATABASE = 'chaos';
@@ -21,8 +22,8 @@ export interface Stage {
   pool(user: TestUser, max: number): pg.Pool;
   connect(user: TestUser | 'postgres'): Promise<pg.Client>;
   crashPostgres(): Promise<void>;
-  /** The program of a relay process, in one file: a relay that is killed all the time must start fast, and from sources it takes 0.4 s more. */
-  readonly relayProgram: string;
+  /** Each in one file: a relay that is killed all the time must start fast, and from sources it takes 0.4 s more. */
+  readonly programs: { readonly relay: string; readonly consumer: string };
   readonly queue: { readonly port: number; readonly urls: Readonly<Record<string, string>> };
   /** Ends both. */
   strike(): Promise<void>;
@@ -35,6 +36,7 @@ const DURABLE = {
   wal_level: 'replica',
   checkpoint_timeout: '30s',
   max_wal_size: '2GB',
+  shared_buffers: '512MB',
 };
 
 export async function setStage(): Promise<Stage> {
@@ -55,7 +57,8 @@ export async function setStage(): Promise<Stage> {
     return client;
   };
   try {
-    bundle('test/chaos/relay-process.ts', directory);
+    bundle('test/chaos/relay-process.ts', join(directory, 'relay'));
+    bundle('test/chaos/consumer-process.ts', join(directory, 'consumer'));
     await createDatabase(server, DATABASE);
     const migrator = await connect(MIGRATOR);
     await migrate(migrator, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
@@ -68,15 +71,12 @@ export async function setStage(): Promise<Stage> {
       config,
       connect,
       pool(user, max) {
-        const pool = new pg.Pool({ ...config(user), max, connectionTimeoutMillis: 5_000 });
-        // Also while it is handed out: the server's last words may come in one packet with its first.
-        pool.on('connect', (client) => client.on('error', () => {}));
-        pool.on('error', () => {});
+        const pool = sturdyPool({ ...config(user), max });
         pools.push(pool);
         return pool;
       },
       crashPostgres: () => server.crash(),
-      relayProgram: join(directory, 'index.mjs'),
+      programs: { relay: join(directory, 'relay/index.mjs'), consumer: join(directory, 'consumer/index.mjs') },
       queue,
       async strike() {
         queue.end();

@@ -127,12 +127,12 @@ function holdMs(ending: Ending, random: Random): number {
   return 0;
 }
 
-/** One to five events; low numbers are the busy aggregates. What is held for seconds would stop everybody there, so it goes anywhere. */
+/** One to ten events; low numbers are the busy aggregates. What is held for seconds would stop everybody there, so it goes anywhere. */
 function someEvents(random: Random, aggregates: number, ending: Ending): Event[] {
   const skew = ending === 'long transaction' ? 1 : 2;
   const name = (): string => `account-${Math.floor(aggregates * random() ** skew)}`;
   const one = random() < 0.5 ? name() : undefined;
-  return Array.from({ length: 1 + Math.floor(random() * 5) }, () => ({
+  return Array.from({ length: 1 + Math.floor(random() * 10) }, () => ({
     type: random() < 0.5 ? 'account.changed' : 'account.noted',
     aggregate: { type: 'account', id: one ?? name() },
     data: { text: 'x'.repeat(Math.floor(400 * random() ** 3)) },

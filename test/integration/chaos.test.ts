@@ -14,6 +14,8 @@ const SHORT: ChaosOptions = {
   relay: 'ours',
   rate: 60,
   sweep: 'begun',
+  every: 1.2,
+  callsEvery: 0.4,
   verbose: false,
 };
 

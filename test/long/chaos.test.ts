@@ -1,7 +1,15 @@
 import { expect, it } from 'vitest';
 import { runChaos } from '../chaos/run.ts';
 
-const COMMON = { seed: 1, minutes: 60, relay: 'ours', rate: 5_000, verbose: false } as const;
+const COMMON = {
+  seed: 1,
+  minutes: 60,
+  relay: 'ours',
+  rate: 5_000,
+  every: 1.2,
+  callsEvery: 0.4,
+  verbose: false,
+} as const;
 
 it.each([1, 2, 4])(
   'nothing is lost, reordered or done twice, and every await point is survived, with %i relays',
@@ -16,7 +24,7 @@ it.each([1, 2, 4])(
 
 it('nothing is lost, reordered or done twice in a million events', async () => {
   const report = await runChaos(
-    { ...COMMON, relays: 2, events: 1_000_000, sweep: 'begun' },
+    { ...COMMON, relays: 2, events: 1_000_000, sweep: 'begun', every: 8, callsEvery: 4 },
     { signal: new AbortController().signal, say: (line) => console.log(line) },
   );
   expect(report).toMatchObject({ ok: true, examples: [] });

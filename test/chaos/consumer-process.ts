@@ -1,0 +1,33 @@
+/** The consumers of a chaos run, in a process of their own so that they have a processor. Its options are its one argument, as JSON. */
+import { writeSync } from 'node:fs';
+import { type ConsumerReport, runConsumers } from './consumers.ts';
+import { sturdyPool } from './prepared-pool.ts';
+import { seeded } from './random.ts';
+import type { RelayProcessOptions } from './relay-process.ts';
+
+export interface ConsumerProcessOptions {
+  readonly database: RelayProcessOptions['database'];
+  /** Port of the queue itself: consumers do not go through the fault proxy. */
+  readonly queuePort: number;
+  /** Destination → queue. */
+  readonly urls: Readonly<Record<string, string>>;
+  readonly seed: number;
+}
+
+const options = JSON.parse(process.argv[2] ?? '') as ConsumerProcessOptions;
+const stop = new AbortController();
+process.on('SIGTERM', () => stop.abort());
+// The terminal's Ctrl-C reaches this process as well; its parent decides what ends when.
+process.on('SIGINT', () => {});
+process.stdin.resume();
+process.stdin.on('end', () => process.exit(0));
+
+await runConsumers({
+  queuePort: options.queuePort,
+  urls: options.urls,
+  pool: sturdyPool({ ...options.database, max: 8 }),
+  random: (name) => seeded(options.seed, name),
+  signal: stop.signal,
+  report: (report: ConsumerReport) => void writeSync(1, `${JSON.stringify(report)}\n`),
+});
+process.exit(0);
