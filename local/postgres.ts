@@ -91,7 +91,7 @@ export async function startPostgres(options: LocalPostgresOptions = {}): Promise
     directory,
     password,
     async crash() {
-      process.kill(pid, 'SIGQUIT');
+      if (isRunning(pid)) process.kill(pid, 'SIGQUIT');
       while (isRunning(pid)) await delay(10);
       if (stopping !== undefined) return;
       await startAgain(server, log);

@@ -42,8 +42,10 @@ broken. Then database, queue and effects are compared. Exit code 0 only if nothi
 
 docs/chaos.md says what happens and what it proves.`;
 
-/** Events of a run that takes its time. */
-const LONG = 200_000;
+/** A long run meets each fault many times anyway; what it is for is the number of events between them. */
+export function isLong(events: number): boolean {
+  return events >= 200_000;
+}
 
 export interface CommandOptions extends ChaosOptions {
   readonly help: boolean;
@@ -55,8 +57,7 @@ export function parseOptions(args: readonly string[]): CommandOptions {
   const values = parse(args);
   const relay = values.relay;
   const events = whole('--events', values.events, 1, 100_000_000);
-  // A long run meets each fault many times anyway; what it is for is the number of events between them.
-  const long = events >= LONG;
+  const long = isLong(events);
   if (relay !== 'ours' && relay !== 'naive' && relay !== 'cursor') refuse('--relay must be ours, naive or cursor.');
   return {
     help: values.help,

@@ -4,6 +4,8 @@ import type { Verdict } from './verdict.ts';
 export interface ChaosReport {
   /** Whether every number of the verdict is 0. */
   readonly ok: boolean;
+  /** Whether all events were written and every fault and await point had its turn: false when time was up or somebody ended it. */
+  readonly complete: boolean;
   readonly options: Omit<ChaosOptions, 'verbose'>;
   readonly verdict: Verdict;
   readonly events: {
@@ -66,6 +68,7 @@ export function reportLines(report: ChaosReport): string[] {
     'Verdict (each must be 0)',
     ...counts(Object.fromEntries(Object.entries(report.verdict).map(([name, count]) => [words(name), count]))),
     ...report.examples.map((example) => `  e.g. ${example}`),
+    ...(report.complete ? [] : ['Ended before all events were written and every fault had its turn.']),
     report.ok ? 'OK: nothing lost, invented, out of order or done twice.' : 'FAILED.',
   ];
 }

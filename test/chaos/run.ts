@@ -5,7 +5,8 @@ import { DESTINATIONS } from './catalogue.ts';
 import { runConsumerChild } from './consumer-child.ts';
 import { settled } from './settled.ts';
 import { startFaultProxy } from './fault-proxy.ts';
-import type { ChaosOptions } from './options.ts';
+import { type ChaosOptions, isLong } from './options.ts';
+import { type Progress, progressLine } from './progress.ts';
 import { PROCESS_FAULTS, runProcessFaults } from './process-faults.ts';
 import { seeded } from './random.ts';
 import { startRelays } from './relays.ts';
@@ -15,16 +16,20 @@ import { judge } from './verdict.ts';
 import { emptyLedger, isFault, type Ledger, runWriters, transact } from './writers.ts';
 
 export interface Surroundings {
+  /** Ends the run at once, without a report. */
   readonly signal: AbortSignal;
+  /** Ends the faults early; what is under way settles and is judged. */
+  readonly enough?: AbortSignal;
   readonly say: (line: string) => void;
 }
 
 /** Shorter than in earnest, so that many expire in a run; longer than 1.5 × (1,200 + 1,000) ms, which the relay asks for. */
 const LEASE_SECONDS = 3.5;
 const TIMEOUT_MS = 1_200;
-const WRITERS = 24;
-/** Writers wait when so many deliveries are not yet out. */
+const WRITERS = { short: { connections: 12, eventsAtOnce: 5 }, long: { connections: 24, eventsAtOnce: 10 } };
+/** Writers wait when so many deliveries are not yet out, or not yet applied. */
 const BACKLOG = 50_000;
+const PROGRESS_SECONDS = 10;
 /** A relay that is to be caught has been caught after so many breaks. */
 const CAUGHT = 2;
 /** Relays that are not up by then are not waited for. Milliseconds. */
@@ -38,10 +43,10 @@ const STANDSTILL_TO_BE_CAUGHT_MS = 4_000;
  * One run: the storm (writers, relays, consumers, and faults), the calm (no more faults, until everything has settled) and the verdict.
  * Null when it was interrupted. Nothing is left behind either way.
  */
-export async function runChaos(options: ChaosOptions, { signal, say }: Surroundings): Promise<ChaosReport | null> {
+export async function runChaos(options: ChaosOptions, surroundings: Surroundings): Promise<ChaosReport | null> {
   const stage = await setStage();
   try {
-    return await perform(options, stage, signal, options.verbose ? say : () => {});
+    return await perform(options, stage, surroundings);
   } finally {
     await stage.strike();
   }
@@ -50,14 +55,13 @@ export async function runChaos(options: ChaosOptions, { signal, say }: Surroundi
 async function perform(
   options: ChaosOptions,
   stage: Stage,
-  interrupted: AbortSignal,
-  say: (line: string) => void,
+  { signal: interrupted, enough: told, say }: Surroundings,
 ): Promise<ChaosReport | null> {
   const random = (name: string) => seeded(options.seed, name);
   const faults = new Map<string, number>();
   const injected = (kind: string): void => {
     faults.set(kind, (faults.get(kind) ?? 0) + 1);
-    say(`fault: ${kind}`);
+    if (options.verbose) say(`fault: ${kind}`);
   };
   const taken = acceptance(DESTINATIONS);
   const ledger = emptyLedger();
@@ -111,7 +115,8 @@ async function perform(
   for (let waited = 0; !relays.up && waited < STARTING_MS && !interrupted.aborted; waited += 20) await delay(20);
   const startedAt = performance.now();
   const seconds = (): number => (performance.now() - startedAt) / 1000;
-  const pool = stage.pool('sealed_writer', WRITERS + 2);
+  const { connections, eventsAtOnce } = isLong(options.events) ? WRITERS.long : WRITERS.short;
+  const pool = stage.pool('sealed_writer', connections + 2);
   const aggregates = Math.min(10_000, Math.max(50, Math.round(options.events / 20)));
   let acknowledged = 0;
   const consumers = guard(
@@ -133,9 +138,10 @@ async function perform(
   const writers = guard(
     runWriters({
       pool,
-      connections: WRITERS,
+      connections,
       random,
       aggregates,
+      eventsAtOnce,
       ledger,
       signal: storm.signal,
       mustWait: () => {
@@ -146,7 +152,7 @@ async function perform(
           written < options.events
             ? pace * seconds()
             : options.events + pace * Math.max(0, seconds() - fullAt(written));
-        return written >= allowed || written * 1.5 - taken.events > BACKLOG;
+        return written >= allowed || Math.max(written * 1.5 - taken.events, taken.events - acknowledged) > BACKLOG;
       },
     }),
   );
@@ -166,7 +172,7 @@ async function perform(
       crashPostgres: () => stage.crashPostgres(),
       async longTransaction() {
         try {
-          await transact({ pool, aggregates, ledger }, 'long transaction', random(`long ${seconds()}`));
+          await transact({ pool, aggregates, eventsAtOnce, ledger }, 'long transaction', random(`long ${seconds()}`));
         } catch (error) {
           if (!isFault(error)) throw error;
         }
@@ -177,34 +183,34 @@ async function perform(
   );
 
   try {
-    let said = 0;
+    let said: Progress = { seconds: 0, events: 0, deliveries: 0, acknowledged: 0 };
+    const report = (): void => {
+      if (seconds() - said.seconds < PROGRESS_SECONDS) return;
+      const now = { seconds: seconds(), events: ledger.committed.size, deliveries: taken.events, acknowledged };
+      say(progressLine(options.events, now, said));
+      said = now;
+    };
     const caught = (): boolean => options.relay !== 'ours' && taken.suspicions >= CAUGHT;
     const enough = (): boolean =>
       ledger.committed.size >= options.events &&
       [...PROCESS_FAULTS, ...CALL_FAULTS].every((kind) => faults.has(kind)) &&
       (options.sweep !== 'whole' || options.relay !== 'ours' || relays.swept);
-    while (
-      !interrupted.aborted &&
-      !failure.signal.aborted &&
-      !caught() &&
-      !enough() &&
-      seconds() < options.minutes * 60
-    ) {
+    const over = (): boolean => interrupted.aborted || failure.signal.aborted || caught();
+    const early = (): boolean => told?.aborted === true;
+    while (!over() && !early() && !enough() && seconds() < options.minutes * 60) {
       await delay(50);
-      if (seconds() - said >= 10) {
-        said = seconds();
-        say(
-          `${said.toFixed(0)} s: ${ledger.committed.size} events committed, ${taken.events} deliveries taken, ` +
-            `${acknowledged} messages acknowledged`,
-        );
-      }
+      report();
     }
+    const complete = enough();
     storm.abort();
     calls.calm();
     relays.calm();
     await Promise.all([writers, chaos]);
     const stormSeconds = seconds();
-    if (!interrupted.aborted && !failure.signal.aborted && !caught()) {
+    if (!over()) {
+      // The terminal's Ctrl-C went to the server as well.
+      if (early()) await stage.crashPostgres();
+      say(`${stormSeconds.toFixed(0)} s: no more faults; waiting until everything has settled`);
       await settled(
         stage,
         taken,
@@ -219,7 +225,10 @@ async function perform(
     await consumers;
     if (interrupted.aborted) return null;
     if (failure.signal.aborted) throw failure.signal.reason;
-    return await conclude(options, stage, taken, ledger, faults, relays, { storm: stormSeconds, calm: calmSeconds });
+    return await conclude(options, stage, taken, ledger, faults, relays, complete, {
+      storm: stormSeconds,
+      calm: calmSeconds,
+    });
   } finally {
     storm.abort();
     consuming.abort();
@@ -238,6 +247,7 @@ async function conclude(
     readonly points: { readonly seen: ReadonlySet<string>; readonly killed: ReadonlySet<string> };
     starts: number;
   },
+  complete: boolean,
   seconds: { storm: number; calm: number },
 ): Promise<ChaosReport> {
   const db = await stage.connect('postgres');
@@ -246,6 +256,7 @@ async function conclude(
     const { seen, killed } = relays.points;
     return {
       ok: Object.values(verdict).every((count) => count === 0),
+      complete,
       options: { events: least, relays: count, seed, minutes, relay, rate, sweep, every, callsEvery },
       verdict,
       events: {

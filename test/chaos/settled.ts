@@ -14,6 +14,7 @@ export async function settled(
   try {
     let last = '';
     let movedAt = performance.now();
+    let saidAt = movedAt;
     while (!interrupted.aborted && performance.now() - movedAt < standstillMs) {
       const before = performance.now();
       const { rows } = await db.query(
@@ -24,7 +25,10 @@ export async function settled(
       if (Number(rows[0].open) === 0 && Number(rows[0].unapplied) <= 0) return;
       if (`${now} ${taken.events} ${taken.repeats}` !== last) movedAt = performance.now();
       last = `${now} ${taken.events} ${taken.repeats}`;
-      say(now);
+      if (performance.now() - saidAt >= 10_000) {
+        say(now);
+        saidAt = performance.now();
+      }
       // Counting millions must not take the processor from what is counted.
       await delay(Math.max(200, 5 * (performance.now() - before)));
     }

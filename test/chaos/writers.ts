@@ -24,6 +24,8 @@ export interface WritersOptions {
   readonly connections: number;
   readonly random: (name: string) => Random;
   readonly aggregates: number;
+  /** An append has one event, or more up to this. */
+  readonly eventsAtOnce: number;
   readonly ledger: Ledger;
   /** Whether a writer should wait before its next transaction: for the pace, or until the relays have caught up. */
   mustWait(): boolean;
@@ -66,7 +68,7 @@ async function write(options: WritersOptions, index: number): Promise<void> {
 
 /** One transaction, whose fate is written into the ledger whatever happens. */
 export async function transact(
-  options: Pick<WritersOptions, 'pool' | 'aggregates' | 'ledger'>,
+  options: Pick<WritersOptions, 'pool' | 'aggregates' | 'eventsAtOnce' | 'ledger'>,
   ending: Ending,
   random: Random,
 ): Promise<void> {
@@ -79,13 +81,12 @@ export async function transact(
   let broken: Error | undefined;
   try {
     await client.query('begin');
-    for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending))) kept.push(id);
+    for (const { id } of await outbox.append(client, someEvents(random, options, ending))) kept.push(id);
     if (ending === 'rollback to savepoint') {
       await client.query('savepoint s');
-      for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending)))
-        dropped.push(id);
+      for (const { id } of await outbox.append(client, someEvents(random, options, ending))) dropped.push(id);
       await client.query('rollback to savepoint s');
-      for (const { id } of await outbox.append(client, someEvents(random, options.aggregates, ending))) kept.push(id);
+      for (const { id } of await outbox.append(client, someEvents(random, options, ending))) kept.push(id);
     }
     await delay(holdMs(ending, random));
     if (ending === 'rollback') {
@@ -127,12 +128,16 @@ function holdMs(ending: Ending, random: Random): number {
   return 0;
 }
 
-/** One to ten events; low numbers are the busy aggregates. What is held for seconds would stop everybody there, so it goes anywhere. */
-function someEvents(random: Random, aggregates: number, ending: Ending): Event[] {
+/** Low numbers are the busy aggregates. What is held for seconds would stop everybody there, so it goes anywhere. */
+function someEvents(
+  random: Random,
+  { aggregates, eventsAtOnce }: Pick<WritersOptions, 'aggregates' | 'eventsAtOnce'>,
+  ending: Ending,
+): Event[] {
   const skew = ending === 'long transaction' ? 1 : 2;
   const name = (): string => `account-${Math.floor(aggregates * random() ** skew)}`;
   const one = random() < 0.5 ? name() : undefined;
-  return Array.from({ length: 1 + Math.floor(random() * 10) }, () => ({
+  return Array.from({ length: 1 + Math.floor(random() * eventsAtOnce) }, () => ({
     type: random() < 0.5 ? 'account.changed' : 'account.noted',
     aggregate: { type: 'account', id: one ?? name() },
     data: { text: 'x'.repeat(Math.floor(400 * random() ** 3)) },

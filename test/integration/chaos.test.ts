@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { CALL_FAULTS } from '../chaos/call-faults.ts';
 import type { ChaosOptions } from '../chaos/options.ts';
 import { PROCESS_FAULTS } from '../chaos/process-faults.ts';
@@ -19,15 +19,23 @@ const SHORT: ChaosOptions = {
   verbose: false,
 };
 
-async function run(options: Partial<ChaosOptions>): Promise<ChaosReport> {
-  const report = await runChaos({ ...SHORT, ...options }, { signal: new AbortController().signal, say: () => {} });
+/** A test that runs out of time ends its run, and the file waits until nothing is left of it. */
+const runs: Promise<unknown>[] = [];
+afterAll(() => Promise.allSettled(runs), 60_000);
+
+async function run(options: Partial<ChaosOptions>, signal: AbortSignal): Promise<ChaosReport> {
+  const running = runChaos({ ...SHORT, ...options }, { signal, say: () => {} });
+  runs.push(running);
+  const report = await running;
   if (report === null) throw new Error('the run was interrupted');
   return report;
 }
 
 describe('a run of chaos', () => {
-  it('26. loses, invents, reorders and repeats nothing, whatever is killed, frozen, cut, restarted or refused', async () => {
-    const report = await run({});
+  it('26. loses, invents, reorders and repeats nothing, whatever is killed, frozen, cut, restarted or refused', async ({
+    signal,
+  }) => {
+    const report = await run({}, signal);
     expect(report.examples).toEqual([]);
     expect(Object.values(report.verdict)).toEqual(Object.values(report.verdict).map(() => 0));
     expect(report.ok).toBe(true);
@@ -36,14 +44,14 @@ describe('a run of chaos', () => {
     expect(report.awaitPoints.killed.length).toBeGreaterThan(0);
   }, 200_000);
 
-  it.each(['naive', 'cursor'] as const)(
+  it.for(['naive', 'cursor'] as const)(
     'catches a relay that breaks the order: %s',
     // Whether a commit is late enough to be overtaken is a matter of the machine's pace: a run without a break proves nothing, so there
     // are three. One that catches none of them fails.
     { retry: 2, timeout: 150_000 },
-    async (relay) => {
+    async (relay, { signal }) => {
       // At a pace that the relay can follow: what commits late is late only for a relay that is up to date.
-      const report = await run({ relay, events: 1_000, rate: 120, minutes: 1.5 });
+      const report = await run({ relay, events: 1_000, rate: 120, minutes: 1.5 }, signal);
       expect(report.ok).toBe(false);
       expect(report.verdict.orderBreaks).toBeGreaterThan(0);
       // What it is caught for is its own doing: commits are kept and rollbacks are none of it.

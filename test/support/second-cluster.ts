@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { createDatabase, MIGRATOR, startPostgres } from '../../local/postgres.ts';
 import { ensureLogins, migrate, readMigrations } from '../../shared/database/index.ts';
 import { LOGINS, type TestUser } from './logins.ts';
@@ -10,11 +10,11 @@ export interface SecondCluster {
   connect(user: TestUser): Promise<pg.Client>;
 }
 
-/** A PostgreSQL of its own with a freshly migrated database: its transaction ids start over. Stopped after the file's tests. */
+/** A PostgreSQL of its own with a freshly migrated database: its transaction ids start over. Called in a test, and stopped after it. */
 export async function secondCluster(): Promise<SecondCluster> {
   const server = await startPostgres();
   const open: pg.Pool[] = [];
-  afterAll(async () => {
+  onTestFinished(async () => {
     await Promise.allSettled(open.map((pool) => pool.end()));
     await server.stop();
   });

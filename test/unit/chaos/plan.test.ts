@@ -3,6 +3,7 @@ import { acceptance } from '../../chaos/acceptance.ts';
 import { statementName } from '../../chaos/await-points.ts';
 import { CALL_FAULTS, callFaults } from '../../chaos/call-faults.ts';
 import { parseOptions } from '../../chaos/options.ts';
+import { progressLine } from '../../chaos/progress.ts';
 import { seeded } from '../../chaos/random.ts';
 
 /** The kinds that a plan deals to a hundred calls, ten milliseconds apart. */
@@ -74,9 +75,31 @@ describe('what the queue took', () => {
   });
 });
 
+describe('the progress of a run', () => {
+  const before = { seconds: 590, events: 400_000, deliveries: 600_000, acknowledged: 590_000 };
+
+  it('has the rate since the line before, and the time that is left by the whole run', () => {
+    const now = { seconds: 600, events: 410_000, deliveries: 607_000, acknowledged: 600_000 };
+    expect(progressLine(1_000_000, now, before)).toBe(
+      '600 s: 410,000 of 1,000,000 events, 607,000 deliveries (700/s), 600,000 acknowledged, about 15 min of writing left',
+    );
+  });
+
+  it('says so when all is written', () => {
+    const now = { seconds: 600, events: 410_000, deliveries: 607_000, acknowledged: 600_000 };
+    expect(progressLine(410_000, now, before)).toContain('all written');
+  });
+});
+
 describe('the options of the command', () => {
   it('have defaults', () => {
     expect(parseOptions([])).toMatchObject({ events: 20_000, relays: 2, seed: 1, relay: 'ours', sweep: 'whole' });
+    expect(parseOptions([])).toMatchObject({ minutes: 10, every: 1.2, callsEvery: 0.4 });
+  });
+
+  it('give a long run its time, and fewer faults a minute', () => {
+    expect(parseOptions(['--events', '900000'])).toMatchObject({ minutes: 60, every: 8, callsEvery: 4 });
+    expect(parseOptions(['--events', '900000', '--every', '2'])).toMatchObject({ every: 2, callsEvery: 4 });
   });
 
   it.each([
@@ -84,6 +107,8 @@ describe('the options of the command', () => {
     [['--events', '-1'], '--events'],
     [['--relay', 'mine'], '--relay'],
     [['--minutes', 'x'], '--minutes'],
+    [['--every', '0'], '--every'],
+    [['--calls-every', 'x'], '--calls-every'],
     [['--nonsense'], '--help'],
   ])('%j are refused, naming the option', (args, name) => {
     expect(() => parseOptions(args)).toThrow(name);

@@ -1,0 +1,28 @@
+/** What has been done by a moment of the run. */
+export interface Progress {
+  readonly seconds: number;
+  /** Events committed. */
+  readonly events: number;
+  /** First occurrences that the queues took. */
+  readonly deliveries: number;
+  /** Messages that the consumers acknowledged. */
+  readonly acknowledged: number;
+}
+
+const count = new Intl.NumberFormat('en');
+
+/**
+ * One line for people. The rate is that since the line before; what is left is reckoned from the whole run, because a fault halts everything for
+ * seconds.
+ */
+export function progressLine(goal: number, now: Progress, before: Progress): string {
+  const rate = (now.deliveries - before.deliveries) / Math.max(0.001, now.seconds - before.seconds);
+  const left = now.events >= goal ? 0 : (goal - now.events) * (now.seconds / Math.max(1, now.events));
+  return (
+    `${now.seconds.toFixed(0)} s: ${count.format(now.events)} of ${count.format(goal)} events, ` +
+    `${count.format(now.deliveries)} deliveries (${rate.toFixed(0)}/s), ${count.format(now.acknowledged)} acknowledged, ` +
+    (left > 0
+      ? `about ${Math.ceil(left / 60)} min of writing left`
+      : 'all written; faults go on until each had its turn')
+  );
+}
