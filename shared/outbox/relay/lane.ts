@@ -15,7 +15,7 @@ import { workablePartitions } from './lease.ts';
 export async function runLane(context: LaneContext): Promise<void> {
   const lane: Lane = {
     ...context,
-    bell: bell(context.clock),
+    bell: bell(context.clock, context.signal),
     backlog: emptyBacklog(),
     calls: new Set(),
     cursor: START,
@@ -38,7 +38,7 @@ export async function runLane(context: LaneContext): Promise<void> {
       startCalls(lane);
       startSettlement(lane, false);
       if (lane.drain && isDrained(lane)) break;
-      await lane.bell.wait(nextThing(lane), lane.signal);
+      await lane.bell.wait(nextThing(lane));
     }
   } finally {
     // Whatever the reason: what is in flight is answered and written before the partitions are given back.
@@ -47,6 +47,7 @@ export async function runLane(context: LaneContext): Promise<void> {
     await lane.writing;
     startSettlement(lane, true);
     await lane.writing;
+    lane.bell.silence();
   }
   if (lane.error !== undefined) throw lane.error;
 }
