@@ -3,7 +3,7 @@ import { bell } from './bell.ts';
 import { waitFor } from './circuit.ts';
 import { START } from './cursor.ts';
 import { startCalls } from './lane-calls.ts';
-import { mayScan, POLL_MS, startScan } from './lane-scan.ts';
+import { mayScan, nextScan, POLL_MS, startScan } from './lane-scan.ts';
 import { SETTLE, startSettlement } from './lane-settlement.ts';
 import type { Lane, LaneContext } from './lane-state.ts';
 import { workablePartitions } from './lease.ts';
@@ -66,7 +66,7 @@ function isDrained(lane: Lane): boolean {
 function nextThing(lane: Lane): number {
   const now = lane.clock.monotonic();
   const times = [now + POLL_MS.most];
-  if (mayScan(lane)) times.push(lane.scanAt);
+  if (mayScan(lane)) times.push(nextScan(lane));
   if (lane.done.length > 0 && lane.writing === undefined) times.push(lane.doneSince + SETTLE.ms);
   if (lane.circuit.openUntil > now) times.push(lane.circuit.openUntil);
   return Math.max(0, Math.min(...times) - now);
