@@ -480,7 +480,7 @@ describe('scanning', () => {
 
   it('looks up little more than it has room for', async () => {
     const window = { rows: 400, bytes: 10_000_000, page: 20, rowsOfAggregate: 11 };
-    const slowly = async (messages: readonly Message[], call: number): Promise<readonly PublishResult[]> => {
+    const slowly: Answer = async (messages, call) => {
       await turn();
       return acceptAll(messages, call);
     };
