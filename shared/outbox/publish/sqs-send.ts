@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import {
   SendMessageBatchCommand,
   type SendMessageBatchRequestEntry,
   type SendMessageBatchResult,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { Sha256 } from '@smithy/core/checksum';
 import { HttpRequest } from '@smithy/core/protocols';
 import { SignatureV4 } from '@smithy/signature-v4';
 
@@ -16,8 +16,8 @@ export type SendBatch = (
 ) => Promise<Pick<SendMessageBatchResult, 'Successful' | 'Failed'>>;
 
 /**
- * The relay's one hot call, on the SDK's own signer, credentials, clock and connections, but without its serialisation and middleware: those
- * took 1.5 ms of CPU for ten messages of 1 KB where this takes 0.6 ms (Node 24, 2 cores, SDK 3.1169).
+ * The relay's one hot call, on the SDK's own signer, credentials, clock and connections, but without its serialisation and middleware; what both
+ * cost is in `docs/decisions/0009-lean-call.md`.
  *
  * The SDK makes the first call, from which the resolved address is learnt, and the next one after every failure: it knows how to
  * correct the clock, and its errors are the ones that others know.
@@ -45,7 +45,13 @@ export function sqsSend(client: SQSClient, queueUrl: string): SendBatch {
     const answer =
       direct === undefined
         ? await client.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: [...entries] }), { abortSignal })
-        : await send(client, signer, direct, JSON.stringify({ QueueUrl: queueUrl, Entries: entries }), abortSignal);
+        : await send(
+            client,
+            signer,
+            direct,
+            Buffer.from(JSON.stringify({ QueueUrl: queueUrl, Entries: entries })),
+            abortSignal,
+          );
     healthy = true;
     return direct === undefined ? answer : verified(entries, answer);
   };
@@ -68,7 +74,8 @@ async function send(
   client: SQSClient,
   signer: SignatureV4,
   address: Address,
-  body: string,
+  // Bytes, not text: it is measured, hashed and sent, and each would encode it again.
+  body: Buffer,
   abortSignal: AbortSignal,
 ): Promise<Pick<SendMessageBatchResult, 'Successful' | 'Failed'>> {
   const { hostname, port } = address;
@@ -78,7 +85,7 @@ async function send(
     headers: {
       host: port === undefined ? hostname : `${hostname}:${port}`,
       'content-type': 'application/x-amz-json-1.0',
-      'content-length': String(Buffer.byteLength(body)),
+      'content-length': String(body.length),
       'x-amz-target': 'AmazonSQS.SendMessageBatch',
       // Error codes as the SDK reports them.
       'x-amzn-query-mode': 'true',
@@ -88,11 +95,50 @@ async function send(
   const signingDate = new Date(Date.now() + client.config.systemClockOffset);
   const signed = await signer.sign(request, { signingDate });
   const { response } = await client.config.requestHandler.handle(signed as HttpRequest, { abortSignal });
-  const chunks: Buffer[] = [];
-  for await (const chunk of response.body) chunks.push(chunk);
-  const text = Buffer.concat(chunks).toString('utf8');
+  const text = await textOf(response.body);
   if (response.statusCode === 200) return JSON.parse(text);
   throw errorOf(response.statusCode, response.headers['x-amzn-query-error'], text);
+}
+
+/** An async iterator over the chunks would cost more than their JSON. */
+function textOf(answer: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    answer.setEncoding('utf8');
+    answer.on('data', (chunk: string) => (text += chunk));
+    answer.on('end', () => resolve(text));
+    answer.on('error', reject);
+    answer.on('close', () => reject(Object.assign(new Error('the answer broke off'), { code: 'ECONNRESET' })));
+  });
+}
+
+/** SHA-256, with a secret HMAC, of one piece of data, as the signer asks for it. The SDK's own makes a stream of each, and a copy. */
+class Sha256 {
+  readonly #secret: string | Uint8Array | undefined;
+  #data: Uint8Array = new Uint8Array();
+
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    this.#secret = secret === undefined || typeof secret === 'string' ? secret : bytesOf(secret);
+  }
+
+  update(data: Uint8Array): void {
+    this.#data = data;
+  }
+
+  async digest(): Promise<Uint8Array> {
+    if (this.#secret === undefined) return hash('sha256', this.#data, 'buffer');
+    return createHmac('sha256', this.#secret).update(this.#data).digest();
+  }
+
+  reset(): void {
+    this.#data = new Uint8Array();
+  }
+}
+
+function bytesOf(source: ArrayBuffer | ArrayBufferView): Uint8Array {
+  return ArrayBuffer.isView(source)
+    ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+    : new Uint8Array(source);
 }
 
 /** As the SDK throws it. `AWS.SimpleQueueService.NonExistentQueue;Sender` in the header, or `com.amazonaws.sqs#QueueDoesNotExist` in the body. */
@@ -116,11 +162,7 @@ function verified(
 ): Pick<SendMessageBatchResult, 'Successful' | 'Failed'> {
   const bodies = new Map(entries.map((entry) => [entry.Id, entry.MessageBody ?? '']));
   const damaged = Successful.filter(
-    ({ Id, MD5OfMessageBody }) =>
-      MD5OfMessageBody !==
-      createHash('md5')
-        .update(bodies.get(Id) ?? '', 'utf8')
-        .digest('hex'),
+    ({ Id, MD5OfMessageBody }) => MD5OfMessageBody !== hash('md5', bodies.get(Id) ?? ''),
   );
   if (damaged.length === 0) return { Successful, Failed };
   return {

@@ -7,20 +7,26 @@ import { applyParking, fail, type Lane, settleLater } from './lane-state.ts';
 
 /** Milliseconds between two looks that found nothing; after one that found something, the least. */
 export const POLL_MS = { least: 8, most: 250 };
-/** Keys looked up by name in one scan at most. */
+/** Keys looked up by name in one scan at most. With the rows of each it is half a window. */
 const WAKE = 500;
 
 /** Whether there is room for more, and a use for it. */
 export function mayScan({ scanning, backlog, window, circuit, tokens }: Lane): boolean {
   if (scanning !== undefined || tokens.size === 0) return false;
-  if (backlog.rows + window.page > window.rows || backlog.bytes >= window.bytes) return false;
+  // Half of it: a look finds whole aggregates, and what then finds no room has been read in vain.
+  if (backlog.rows > window.rows / 2 || backlog.bytes > window.bytes / 2) return false;
   // A destination that is away fills no memory beyond what probes need.
   return !isProbing(circuit) || backlog.ready.size === 0;
 }
 
+/** When the next scan is due: at once where it is known that there is more. */
+export function nextScan({ backlog, scanAt }: Lane): number {
+  return backlog.wanted.size > 0 ? 0 : scanAt;
+}
+
 /** Looks for more, unless a look is under way or not yet due. */
 export function startScan(lane: Lane): void {
-  if (!mayScan(lane) || lane.clock.monotonic() < lane.scanAt) return;
+  if (!mayScan(lane) || lane.clock.monotonic() < nextScan(lane)) return;
   lane.scanning = scan(lane)
     .catch((error: unknown) => {
       fail(lane, error);
@@ -37,7 +43,9 @@ async function scan(lane: Lane): Promise<void> {
   for (const key of wake) backlog.wanted.delete(key);
   lane.scans += 1;
   const number = lane.scans;
-  const { page, rowsOfAggregate: cut } = window;
+  const { rowsOfAggregate: cut } = window;
+  // With enough that is known to be there, the walk goes on by a step only: it would find more than there is room for.
+  const page = wake.length < WAKE ? window.page : 1;
   const result = await find(db, { destination, partitions: [...tokens.keys()], cursor, wake, page, cut });
   const chains = result.chains.filter((chain) => tokens.has(chain.rows[0]?.partition ?? -1));
 

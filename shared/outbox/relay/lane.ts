@@ -3,7 +3,7 @@ import { bell } from './bell.ts';
 import { waitFor } from './circuit.ts';
 import { START } from './cursor.ts';
 import { startCalls } from './lane-calls.ts';
-import { mayScan, POLL_MS, startScan } from './lane-scan.ts';
+import { mayScan, nextScan, POLL_MS, startScan } from './lane-scan.ts';
 import { SETTLE, startSettlement } from './lane-settlement.ts';
 import type { Lane, LaneContext } from './lane-state.ts';
 import { workablePartitions } from './lease.ts';
@@ -15,7 +15,7 @@ import { workablePartitions } from './lease.ts';
 export async function runLane(context: LaneContext): Promise<void> {
   const lane: Lane = {
     ...context,
-    bell: bell(context.clock),
+    bell: bell(context.clock, context.signal),
     backlog: emptyBacklog(),
     calls: new Set(),
     cursor: START,
@@ -38,7 +38,7 @@ export async function runLane(context: LaneContext): Promise<void> {
       startCalls(lane);
       startSettlement(lane, false);
       if (lane.drain && isDrained(lane)) break;
-      await lane.bell.wait(nextThing(lane), lane.signal);
+      await lane.bell.wait(nextThing(lane));
     }
   } finally {
     // Whatever the reason: what is in flight is answered and written before the partitions are given back.
@@ -47,6 +47,7 @@ export async function runLane(context: LaneContext): Promise<void> {
     await lane.writing;
     startSettlement(lane, true);
     await lane.writing;
+    lane.bell.silence();
   }
   if (lane.error !== undefined) throw lane.error;
 }
@@ -65,7 +66,7 @@ function isDrained(lane: Lane): boolean {
 function nextThing(lane: Lane): number {
   const now = lane.clock.monotonic();
   const times = [now + POLL_MS.most];
-  if (mayScan(lane)) times.push(lane.scanAt);
+  if (mayScan(lane)) times.push(nextScan(lane));
   if (lane.done.length > 0 && lane.writing === undefined) times.push(lane.doneSince + SETTLE.ms);
   if (lane.circuit.openUntil > now) times.push(lane.circuit.openUntil);
   return Math.max(0, Math.min(...times) - now);

@@ -57,7 +57,7 @@ export interface RelayReport {
   readonly parked: number;
 }
 
-const WINDOW: WindowLimits = { rows: 20_000, bytes: 32 * 1024 * 1024, page: 1_000, rowsOfAggregate: 100 };
+const WINDOW: WindowLimits = { rows: 20_000, bytes: 32 * 1024 * 1024, page: 1_000, rowsOfAggregate: 20 };
 const LEASE_SECONDS = 30;
 /** A call starts only when the lease outlasts its time-out by this. Milliseconds. */
 const MARGIN_MS = 1_000;

@@ -478,6 +478,28 @@ describe('scanning', () => {
     expect(most).toBeLessThanOrEqual(60);
   });
 
+  it('looks up little more than it has room for', async () => {
+    const window = { rows: 400, bytes: 10_000_000, page: 20, rowsOfAggregate: 11 };
+    const slowly: Answer = async (messages, call) => {
+      await turn();
+      return acceptAll(messages, call);
+    };
+    const bench = laneBench(slowly, { window, concurrency: 1 });
+    let found = 0;
+    const query = bench.db.query.bind(bench.db);
+    bench.db.query = async (text, values) => {
+      const result = await query(text, values);
+      if (text.includes('outbox.find(')) found += result.rows.length;
+      return result;
+    };
+    // Each page meets twenty other aggregates.
+    bench.db.add(...aggregates(letters(300), 10).toSorted((a, b) => Number(a.sequence - b.sequence)));
+    await bench.run();
+    expect(new Set(Object.values(bench.db.states()))).toEqual(new Set(['published']));
+    // With a look whenever there is room for a page, fifty rows were found for each that was sent.
+    expect(found / 3_000).toBeLessThan(5);
+  });
+
   it('holds no more bytes than the window has, but for one message', async () => {
     let held = 0;
     let most = 0;
