@@ -9,7 +9,7 @@ export async function runConsumerChild(
   onReport: (report: ConsumerReport) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { child, ended } = spawnProgram(program, options, onReport);
+  const { child, ended } = spawnProgram(program, options, (line) => onReport(JSON.parse(line) as ConsumerReport));
   const end = (): void => void child.kill('SIGTERM');
   signal.addEventListener('abort', end);
   const code = await ended;

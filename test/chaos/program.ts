@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** Starts a program of the run with its options; gives what it says, one JSON object a line. */
-export function spawnProgram<Report>(
+/** Starts a program of the run with its options; gives its lines. */
+export function spawnProgram(
   program: string,
   options: object,
-  onReport: (report: Report) => void,
+  onLine: (line: string) => void,
 ): { readonly child: ChildProcess; readonly ended: Promise<number | null> } {
   const child = spawn(process.execPath, [program, JSON.stringify(options)], {
     // The pipe to its stdin tells it when this process is gone.
@@ -15,6 +15,6 @@ export function spawnProgram<Report>(
     env: { ...process.env, NODE_COMPILE_CACHE: join(dirname(program), 'compiled') },
   });
   child.stdin.on('error', () => {});
-  createInterface({ input: child.stdout }).on('line', (line) => onReport(JSON.parse(line) as Report));
+  createInterface({ input: child.stdout }).on('line', onLine);
   return { child, ended: new Promise((resolve) => child.once('close', resolve)) };
 }

@@ -78,7 +78,8 @@ export function startRelays(options: RelaysOptions): Relays {
       starts += 1;
       const crash = nextCrash();
       const given: RelayProcessOptions = { ...options.common, index, of: options.count, ...(crash && { crash }) };
-      const { child, ended } = spawnProgram<PointReport>(options.program, given, (report) => {
+      const { child, ended } = spawnProgram(options.program, given, (line) => {
+        const report = JSON.parse(line) as PointReport;
         if ('dying' in report) {
           killed.add(report.dying);
           options.injected('SIGKILL at an await point');
