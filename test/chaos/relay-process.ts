@@ -11,16 +11,14 @@ import {
 } from '../../shared/outbox/index.ts';
 import { silentLog } from '../../shared/telemetry/index.ts';
 import { awaitPoints, type CrashAt, watchedClock, watchedConnection, watchedPublisher } from './await-points.ts';
-import { runCursorRelay } from './cursor-relay.ts';
 import { runNaiveRelay } from './naive-relay.ts';
 
+/** `cursor` is ours in a database whose `outbox.find` does not look up. */
 export type RelayKind = 'ours' | 'naive' | 'cursor';
 
 export interface RelayProcessOptions {
   readonly kind: RelayKind;
-  /** Which of how many relays this is. */
   readonly index: number;
-  readonly of: number;
   readonly database: {
     readonly host: string;
     readonly port: number;
@@ -80,6 +78,7 @@ const log = options.verbose
 
 switch (options.kind) {
   case 'ours':
+  case 'cursor':
     await runRelay({
       connect,
       publishers,
@@ -95,9 +94,6 @@ switch (options.kind) {
     break;
   case 'naive':
     await runNaiveRelay({ connect, publishers, signal: stop.signal });
-    break;
-  case 'cursor':
-    await runCursorRelay({ connect, publishers, signal: stop.signal, index: options.index, of: options.of });
     break;
 }
 process.exit(0);

@@ -77,7 +77,7 @@ export function startRelays(options: RelaysOptions): Relays {
     while (!stopped) {
       starts += 1;
       const crash = nextCrash();
-      const given: RelayProcessOptions = { ...options.common, index, of: options.count, ...(crash && { crash }) };
+      const given: RelayProcessOptions = { ...options.common, index, ...(crash && { crash }) };
       const { child, ended } = spawnProgram(options.program, given, (line) => {
         const report = JSON.parse(line) as PointReport;
         if ('dying' in report) {

@@ -44,7 +44,7 @@ const STANDSTILL_TO_BE_CAUGHT_MS = 4_000;
  * Null when it was interrupted. Nothing is left behind either way.
  */
 export async function runChaos(options: ChaosOptions, surroundings: Surroundings): Promise<ChaosReport | null> {
-  const stage = await setStage();
+  const stage = await setStage(options.relay);
   try {
     return await perform(options, stage, surroundings);
   } finally {
