@@ -61,11 +61,11 @@ async function sendTen(db: RelayConnection, destination: string, publisher: Publ
 }
 
 /** What `messageOf` needs, of an event `e` and the installation `i`. */
-export const EVENT_COLUMNS = `e.id, e.type, e.schema_version, e.aggregate_type, e.aggregate_id, e.sequence, e.data::text as data, e.metadata,
+const EVENT_COLUMNS = `e.id, e.type, e.schema_version, e.aggregate_type, e.aggregate_id, e.sequence, e.data::text as data, e.metadata,
   to_char(e.occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as occurred_at, i.source`;
 
 /** A row as `EVENT_COLUMNS` gives it, as a message. */
-export function messageOf(row: Readonly<Record<string, string>> & { readonly metadata: null }): Message {
+function messageOf(row: Readonly<Record<string, string>> & { readonly metadata: null }): Message {
   const body = buildEnvelope({
     id: row['id'] ?? '',
     source: row['source'] ?? '',

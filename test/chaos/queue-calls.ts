@@ -19,7 +19,7 @@ interface Received {
   }[];
 }
 
-/** Plain calls: the poller is not what is tested, and the SDK would take a third of the consumers' time. */
+/** Plain calls: the poller is not what is tested. */
 export function queueAt(port: number, queueUrl: string): Queue {
   const agent = new Agent({ keepAlive: true });
   const call = async (action: string, body: object, signal?: AbortSignal): Promise<unknown> =>
