@@ -41,6 +41,7 @@ async function inParallel(
 
 async function run(bench: Bench): Promise<Figure[]> {
   const events = sized(bench, 50_000);
+  const aggregates = sized(bench, AGGREGATES);
   const database = await bench.server.database();
   const queue = await startQueue(0);
   try {
@@ -48,7 +49,7 @@ async function run(bench: Bench): Promise<Figure[]> {
     await admin.query(ONE_TABLE_OUTBOX);
     const writers = await Promise.all(Array.from({ length: WRITERS }, () => database.connect('sealed_writer')));
     const data = { text: 'x'.repeat(BYTES) };
-    const aggregate = (n: number): string => `thing-${String(n % AGGREGATES).padStart(6, '0')}`;
+    const aggregate = (n: number): string => `thing-${String(n % aggregates).padStart(6, '0')}`;
     const ours = await walOf(admin, async () => {
       await inParallel(writers, events, (client, n) =>
         client.query('select outbox.append($1)', [

@@ -65,6 +65,11 @@ begin
   select type, destination from wanted
   on conflict do nothing;
 
+  -- A statement of its own, to see what the one before has made of the routes.
+  update outbox.event_type t
+     set destinations = array(select r.destination from outbox.route r where r.type = t.type order by r.destination),
+         max_bytes = (select min(d.max_bytes) from outbox.route r join outbox.destination d on d.number = r.destination where r.type = t.type);
+
   insert into outbox.audit (act, detail)
   select 'install_catalogue', jsonb_build_object(
     'event_types', (select count(*) from jsonb_array_elements(catalogue -> 'event_types')),

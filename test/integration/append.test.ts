@@ -171,6 +171,15 @@ describe('deliveries', () => {
     expect(rows[0].most).toBeLessThan(140);
   });
 
+  it('have the partition that follows from their key', async () => {
+    await append(writers, ...Array.from({ length: 100 }, (_, i) => thing(`partition-${i}`)));
+    const { rows } = await owner.query(
+      `select count(distinct partition) > 30 as spread, bool_and(partition = get_byte(uuid_send(aggregate_key), 0) & 63) as from_key
+         from outbox.delivery`,
+    );
+    expect(rows).toEqual([{ spread: true, from_key: true }]);
+  });
+
   it('never understate the size of the envelope that the relay will build', async () => {
     const text = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
@@ -319,5 +328,32 @@ describe('the catalogue', () => {
       `select d.name from outbox.route r join outbox.destination d on d.number = r.destination where r.type = 'thing.happened'`,
     );
     expect(rows).toEqual([{ name: 'fixed' }]);
+  });
+
+  it('decides where an append sends to and how large it may be: routes and limits as they were installed last', async () => {
+    const destinations = [
+      { name: 'here', kind: 'sqs-fifo', max_bytes: 50_000 },
+      { name: 'there', kind: 'sqs', max_bytes: 10_000 },
+    ] as const;
+    const append20k = (aggregateId: string) => append(writers, thing(aggregateId, { s: 'x'.repeat(20_000) }));
+    await installCatalogue(owner, [{ type: 'thing.happened' }], destinations);
+    await expect(append20k('rerouted')).rejects.toMatchObject({ code: 'OB003', message: expect.stringMatching(/destination "there"/) });
+    await append(writers, thing('rerouted'));
+    await installCatalogue(owner, [{ type: 'thing.happened', destinations: ['here'] }], destinations);
+    await append20k('rerouted');
+    // Its limit changes without a word about the type.
+    await installCatalogue(owner, [{ type: 'thing.unrouted', destinations: [] }], [
+      { ...destinations[0], max_bytes: 5_000 },
+    ]);
+    await expect(append20k('rerouted')).rejects.toMatchObject({ code: 'OB003', message: expect.stringMatching(/destination "here"/) });
+    const { rows } = await owner.query(
+      `select d.sequence, array_agg(g.name order by d.position) as destinations
+         from outbox.delivery d join outbox.event e on e.id = d.event_id join outbox.destination g on g.number = d.destination
+        where e.aggregate_id = 'rerouted' group by d.sequence order by d.sequence`,
+    );
+    expect(rows).toEqual([
+      { sequence: '1', destinations: ['here', 'there'] },
+      { sequence: '2', destinations: ['here'] },
+    ]);
   });
 });
