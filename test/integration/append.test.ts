@@ -337,15 +337,23 @@ describe('the catalogue', () => {
     ] as const;
     const append20k = (aggregateId: string) => append(writers, thing(aggregateId, { s: 'x'.repeat(20_000) }));
     await installCatalogue(owner, [{ type: 'thing.happened' }], destinations);
-    await expect(append20k('rerouted')).rejects.toMatchObject({ code: 'OB003', message: expect.stringMatching(/destination "there"/) });
+    await expect(append20k('rerouted')).rejects.toMatchObject({
+      code: 'OB003',
+      message: expect.stringMatching(/destination "there"/),
+    });
     await append(writers, thing('rerouted'));
     await installCatalogue(owner, [{ type: 'thing.happened', destinations: ['here'] }], destinations);
     await append20k('rerouted');
     // Its limit changes without a word about the type.
-    await installCatalogue(owner, [{ type: 'thing.unrouted', destinations: [] }], [
-      { ...destinations[0], max_bytes: 5_000 },
-    ]);
-    await expect(append20k('rerouted')).rejects.toMatchObject({ code: 'OB003', message: expect.stringMatching(/destination "here"/) });
+    await installCatalogue(
+      owner,
+      [{ type: 'thing.unrouted', destinations: [] }],
+      [{ ...destinations[0], max_bytes: 5_000 }],
+    );
+    await expect(append20k('rerouted')).rejects.toMatchObject({
+      code: 'OB003',
+      message: expect.stringMatching(/destination "here"/),
+    });
     const { rows } = await owner.query(
       `select d.sequence, array_agg(g.name order by d.position) as destinations
          from outbox.delivery d join outbox.event e on e.id = d.event_id join outbox.destination g on g.number = d.destination
