@@ -7,12 +7,14 @@ import { settle } from './settle.ts';
 /** Outcomes are written as soon as there are this many, or the oldest is this old. */
 export const SETTLE = { entries: 500, ms: 50 };
 
-/** Writes what was answered, when it is ripe, when nothing else is going on, or `atOnce`. */
+/** Writes what was answered: when it is ripe, when nothing else is going on and something waits for it, or `atOnce`. */
 export function startSettlement(lane: Lane, atOnce: boolean): void {
   const { backlog, db, lease, clock } = lane;
   if (lane.writing !== undefined || lane.done.length === 0) return;
   const ripe = lane.done.length >= SETTLE.entries || clock.monotonic() - lane.doneSince >= SETTLE.ms;
-  const calm = lane.calls.size === 0 && backlog.ready.size === 0;
+  // A settlement is a flush of the server's log, for which the next look on this connection waits: only where something waits for it.
+  const awaited = lane.drain || backlog.wanted.size > 0;
+  const calm = awaited && lane.calls.size === 0 && backlog.ready.size === 0;
   if (!atOnce && !ripe && !calm) return;
   const entries = lane.done;
   lane.done = [];

@@ -525,6 +525,20 @@ describe('scanning', () => {
     expect(most).toBeLessThanOrEqual(11 * size);
   });
 
+  it('gathers what was answered for 50 ms while it polls: each look would wait for the flush of a settlement', async () => {
+    const bench = laneBench(acceptAll, { drain: false });
+    const settlements = (): number => bench.db.statements.filter((kind) => kind === 'settle').length;
+    const end = bench.clock.monotonic() + 500;
+    await bench.run(() => {
+      const now = bench.clock.monotonic();
+      if (now < end - 100) bench.db.add(delivery({ aggregate: `at ${now}`, sequence: 1 }));
+      return now >= end;
+    });
+    expect(bench.calls.length).toBeGreaterThan(20);
+    expect(settlements()).toBeLessThanOrEqual(10);
+    expect(new Set(Object.values(bench.db.states()))).toEqual(new Set(['published']));
+  });
+
   it('a hot aggregate does not keep the others back', async () => {
     const bench = laneBench(acceptAll, { concurrency: 1 });
     bench.db.add(...aggregates(['hot'], 200), ...aggregates(letters(50)));
