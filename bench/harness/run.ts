@@ -9,8 +9,8 @@ import { stopChildren } from './process.ts';
 import { jsonOf, markdownOf, type Outcome, type Setting } from './report.ts';
 import { type BenchServer, startServer } from './server.ts';
 
-/** A benchmark that takes so many times what it should is given up, or the others would never have their turn. */
-const PATIENCE = 4;
+/** Minutes after which a benchmark is given up, or the others would never have their turn. */
+const patience = (expected: number): number => 3 * expected + 5;
 
 /** Runs what was chosen and writes the figures after each. Answers with the exit code. */
 export async function benchRelay({ quick, profile, json, report, chosen }: Options): Promise<number> {
@@ -70,11 +70,11 @@ async function measure(
   const note = (text: string): void => console.log(`  · ${clock(seconds())} ${text}`);
   console.log(`\n${name}: ${what}${options.quick ? ' (quick)' : ''}`);
   const ticker = setInterval(() => note('…'), 60_000);
-  const minutes = expectedMinutes(benchmark, options.quick);
+  const most = patience(expectedMinutes(benchmark, options.quick));
   const limit = Promise.withResolvers<never>();
   const watchdog = setTimeout(
-    () => limit.reject(new Error(`it took more than ${PATIENCE} times the ${minutes.toFixed(1)} minutes expected`)),
-    PATIENCE * minutes * 60_000,
+    () => limit.reject(new Error(`it was given up after ${most.toFixed(0)} minutes`)),
+    most * 60_000,
   );
   try {
     const figures = (await Promise.race([benchmark.run({ server, note, ...options }), limit.promise])).map(judge);

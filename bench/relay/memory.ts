@@ -42,6 +42,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const memory: Benchmark = {
   name: 'memory',
   what: 'memory of the relay with 140,000 pending events of 100 KB',
-  minutes: 5,
+  minutes: 6,
   run,
 };
