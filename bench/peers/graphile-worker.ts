@@ -3,6 +3,9 @@ import pg from 'pg';
 import type { Connection } from '../harness/server.ts';
 import { AT_ONCE, CONNECTIONS, messages, type Peer, type PeerMessage } from './peer.ts';
 
+/** One transaction with all of them would take it minutes. */
+const BATCH = 1_000;
+
 /** It warns of a pool without these listeners. */
 function poolOf(connection: Connection, max: number): pg.Pool {
   const pool = new pg.Pool({ ...connection, max });
@@ -16,10 +19,16 @@ export const graphileWorker: Peer = {
     const pool = poolOf(start.connection, 1);
     await runMigrations({ pgPool: pool });
     await pool.end();
-    await admin.query(
-      `select graphile_worker.add_job('send', m.payload::json, queue_name := m.key,
-               run_at := now() - interval '1 hour' + m.n * interval '1 microsecond') from (${messages(start)}) m`,
-    );
+    await admin.query(`create temp table message as ${messages(start)}; create unique index on message (n)`);
+    for (let low = 0; low < start.events; low += BATCH) {
+      await admin.query(
+        `select from graphile_worker.add_jobs(array(
+           select ('send', payload::json, key, now() - interval '1 hour' + n * interval '1 microsecond',
+                   null, null, null, null)::graphile_worker.job_spec
+             from message where n >= $1::integer and n < $1::integer + ${BATCH}))`,
+        [low],
+      );
+    }
   },
 
   async start({ connection }, send) {
