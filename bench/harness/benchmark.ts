@@ -9,13 +9,15 @@ export interface Bench {
   /** `--profile`: directory for CPU profiles of the relay's process, or undefined. */
   readonly profileDirectory: string | undefined;
   /** Prints a line between the tables: what is being prepared, what an odd number comes from. */
-  note(text: string): void;
+  readonly note: (text: string) => void;
 }
 
 export interface Benchmark {
   readonly name: string;
   /** One line for the list. */
   readonly what: string;
+  /** How long it takes at full size on a quiet machine with two cores. */
+  readonly minutes: number;
   run(bench: Bench): Promise<readonly Figure[]>;
 }
 

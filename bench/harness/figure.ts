@@ -20,11 +20,11 @@ export interface JudgedFigure {
 /** Compares a figure with its goal. A figure that is no number (nothing was measured) misses any goal. */
 export function judge({ name, value, unit, goal }: Figure): JudgedFigure {
   if (goal === undefined) return { name, value: round(value), unit, goal: null, ok: null };
-  const [text, ok] =
+  const [text, reached] =
     'atLeast' in goal
       ? [`≥ ${goal.atLeast.toLocaleString('en-US')}`, value >= goal.atLeast]
       : [`≤ ${goal.atMost.toLocaleString('en-US')}`, value <= goal.atMost];
-  return { name, value: round(value), unit, goal: text, ok };
+  return { name, value: round(value), unit, goal: text, ok: reached && Number.isFinite(value) };
 }
 
 /** Three significant digits below 100, whole numbers above: more would pretend a precision that a shared machine has not. */
@@ -33,11 +33,16 @@ function round(value: number): number {
   return Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3));
 }
 
+/** A value as tables have it. */
+export function shown(value: number): string {
+  return Number.isFinite(value) ? value.toLocaleString('en-US', { maximumFractionDigits: 3 }) : 'nothing measured';
+}
+
 /** One line per figure, columns aligned. */
 export function table(figures: readonly JudgedFigure[]): string {
   const rows = figures.map(({ name, value, unit, goal, ok }) => [
     name,
-    value.toLocaleString('en-US', { maximumFractionDigits: 3 }),
+    shown(value),
     unit,
     goal ?? '',
     ok === null ? '' : ok ? 'ok' : 'MISSED',

@@ -38,19 +38,18 @@ export interface RunningRelay {
   stop(): Promise<RelayResult>;
 }
 
-/** Starts a relay in a process of its own. */
+/** Starts a relay in a process of its own; `nodeOptions` are for that process. */
 export function startRelay(
   bench: Bench,
   database: BenchDatabase,
   queue: QueueAddress,
   mode: RelayStart['mode'] = 'drain',
   slot = 'bench',
+  nodeOptions: readonly string[] = [],
 ): RunningRelay {
   const { profileDirectory } = bench;
-  const child = startChild(
-    'relay-process.ts',
-    profileDirectory === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDirectory}`],
-  );
+  const profile = profileDirectory === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDirectory}`];
+  const child = startChild('relay-process.ts', [...nodeOptions, ...profile]);
   const { endpoint, queueUrl } = queue;
   const result = child.ask<RelayResult>('run', {
     connection: database.connection('sealed_relay'),

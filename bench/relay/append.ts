@@ -173,5 +173,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const append: Benchmark = {
   name: 'append',
   what: 'a business transaction with one append against the same with a bare insert',
+  minutes: 3,
   run,
 };

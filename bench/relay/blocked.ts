@@ -54,5 +54,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const blocked: Benchmark = {
   name: 'blocked',
   what: '200,000 blocked events behind parked heads: effect on fetch and lag',
+  minutes: 1.5,
   run,
 };

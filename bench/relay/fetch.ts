@@ -96,5 +96,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const fetch: Benchmark = {
   name: 'fetch',
   what: 'a fetch of 500 with 1,000,000 pending and 5,000,000 published rows, four states of the statistics',
+  minutes: 6,
   run,
 };

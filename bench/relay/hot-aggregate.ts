@@ -49,5 +49,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const hotAggregate: Benchmark = {
   name: 'hot-aggregate',
   what: 'one aggregate with 10,000 pending events beside 10,000 others',
+  minutes: 0.7,
   run,
 };

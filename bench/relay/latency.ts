@@ -36,5 +36,6 @@ async function atRate(bench: Bench, rate: number): Promise<Figure[]> {
 export const latency: Benchmark = {
   name: 'latency',
   what: 'commit → accepted beyond the queue’s own time, 2 % of the writers committing 50 ms late',
+  minutes: 4,
   run: async (bench) => [...(await atRate(bench, 200)), ...(await atRate(bench, 2000))],
 };

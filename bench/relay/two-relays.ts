@@ -40,5 +40,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const twoRelays: Benchmark = {
   name: 'two-relays',
   what: 'two relays against one on the same backlog',
+  minutes: 1,
   run,
 };

@@ -87,5 +87,6 @@ async function run(bench: Bench): Promise<Figure[]> {
 export const wal: Benchmark = {
   name: 'wal',
   what: 'WAL per event, append to settled, against a one-table outbox',
+  minutes: 2,
   run,
 };

@@ -10,6 +10,7 @@ import { freePort } from '../../local/postgres.ts';
 import { LocalCloudProblem } from '../../local/problem.ts';
 import { openSupervisor } from '../../local/processes/supervisor.ts';
 import { createReport } from '../../local/report.ts';
+import { extraPackages } from '../../scripts/extra-packages.ts';
 
 /** An AWS whose errors are AWS's own, or why there is none. */
 export type LocalStack =
@@ -81,19 +82,10 @@ async function startProcess(): Promise<Started> {
 }
 
 async function startContainer(): Promise<Started> {
-  // Only here: loading them takes half a second.
-  const { getContainerRuntimeClient } = await import('testcontainers');
-  const { LocalstackContainer } = await import('@testcontainers/localstack');
-  try {
-    await getContainerRuntimeClient();
-  } catch {
-    return without('SEALED_OUTBOX_LOCALSTACK=container, and no Docker engine answers');
-  }
-  const container = await new LocalstackContainer(IMAGE).withEnvironment({ SERVICES: SERVICES.join(',') }).start();
-  return {
-    localstack: at(container.getConnectionUri()),
-    stop: async () => {
-      await container.stop();
-    },
-  };
+  await extraPackages('test/containers', (line) => console.log(`LocalStack: ${line}`));
+  // Only here: its packages are there from now on.
+  const { startLocalStackContainer } = await import('../containers/localstack.ts');
+  const container = await startLocalStackContainer(IMAGE, SERVICES);
+  if (container === null) return without('SEALED_OUTBOX_LOCALSTACK=container, and no Docker engine answers');
+  return { localstack: at(container.endpoint), stop: () => container.stop() };
 }

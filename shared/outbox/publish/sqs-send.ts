@@ -19,15 +19,19 @@ export type SendBatch = (
  * The relay's one hot call, on the SDK's own signer, credentials, clock and connections, but without its serialisation and middleware; what both
  * cost is in `docs/decisions/0009-lean-call.md`.
  *
- * The SDK makes the first call, from which the resolved address is learnt, and the next one after every failure: it knows how to
- * correct the clock, and its errors are the ones that others know.
+ * The SDK makes the first call (the preflight, as a rule), from which the resolved address is learnt, and the next one after every failure: it
+ * knows how to correct the clock, and its errors are the ones that others know.
  */
 export function sqsSend(client: SQSClient, queueUrl: string): SendBatch {
   let address: Address | undefined;
+  let healthy = false;
   client.middlewareStack.add(
     (next) => async (args) => {
-      address = addressOf(args.request) ?? address;
-      return next(args);
+      const used = addressOf(args.request);
+      const answer = await next(args);
+      address = used ?? address;
+      healthy = true;
+      return answer;
     },
     { step: 'finalizeRequest', name: 'sealedOutboxAddress', override: true },
   );
@@ -37,23 +41,19 @@ export function sqsSend(client: SQSClient, queueUrl: string): SendBatch {
     credentials: client.config.credentials,
     sha256: Sha256,
   });
-  let healthy = false;
 
   return async (entries, abortSignal) => {
-    const direct = healthy ? address : undefined;
-    healthy = false;
-    const answer =
-      direct === undefined
-        ? await client.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: [...entries] }), { abortSignal })
-        : await send(
-            client,
-            signer,
-            direct,
-            Buffer.from(JSON.stringify({ QueueUrl: queueUrl, Entries: entries })),
-            abortSignal,
-          );
-    healthy = true;
-    return direct === undefined ? answer : verified(entries, answer);
+    // Unhealthy after a failure only: while one call is on its way, others start.
+    if (!healthy || address === undefined) {
+      return client.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: [...entries] }), { abortSignal });
+    }
+    try {
+      const body = Buffer.from(JSON.stringify({ QueueUrl: queueUrl, Entries: entries }));
+      return verified(entries, await send(client, signer, address, body, abortSignal));
+    } catch (error) {
+      healthy = false;
+      throw error;
+    }
   };
 }
 

@@ -10,12 +10,19 @@ import { publishBatch, toMessage } from './publish-batch.ts';
 /** A message that passed this recently proves that its destination works. Milliseconds. */
 const LATELY_MS = 60_000;
 
+/**
+ * A quarter of the window's bytes is in flight at most, or one call: of a message in flight there are three copies more, its envelope, the
+ * request and what is written of it. At 1 MB a call, 32 calls took 250 MB and so much time to prepare that the first ran into its time-out.
+ */
+const FLYING_SHARE = 1 / 4;
+
 /** Starts as many calls as there are heads, room and an open way; one with one message while the destination is being probed. */
 export function startCalls(lane: Lane): void {
   const { backlog, publisher, circuit, clock } = lane;
   while (waitFor(circuit, clock.monotonic()) === 0) {
     const probing = isProbing(circuit);
     if (lane.calls.size >= (probing ? 1 : lane.concurrency)) return;
+    if (lane.flyingBytes >= lane.window.bytes * FLYING_SHARE) return;
     const limits = probing ? { ...publisher.limits, entries: 1 } : publisher.limits;
     const { tokens } = lane;
     const mayStart = (partition: number): boolean =>
@@ -40,6 +47,8 @@ export function startCalls(lane: Lane): void {
       lane.lease,
       entries.map((packed) => packed.delivery.partition),
     );
+    const bytes = entries.reduce((sum, { message }) => sum + message.bytes, 0);
+    lane.flyingBytes += bytes;
     const call = publishBatch(publisher, entries, mayStart, (packed, result) => {
       answered(lane, packed, result, tokens);
       markIdle(lane.lease, [packed.delivery.partition]);
@@ -49,6 +58,7 @@ export function startCalls(lane: Lane): void {
       })
       .finally(() => {
         lane.calls.delete(call);
+        lane.flyingBytes -= bytes;
         lane.bell.ring();
       });
     lane.calls.add(call);

@@ -53,6 +53,8 @@ export interface Lane extends LaneContext {
   readonly bell: Bell;
   readonly backlog: Backlog;
   readonly calls: Set<Promise<void>>;
+  /** Sum of the messages in these calls. */
+  flyingBytes: number;
   cursor: Cursor;
   /** Partitions that the cursor and the backlog speak of, with the token under which each was leased. */
   tokens: ReadonlyMap<number, string>;

@@ -18,6 +18,7 @@ export async function runLane(context: LaneContext): Promise<void> {
     bell: bell(context.clock, context.signal),
     backlog: emptyBacklog(),
     calls: new Set(),
+    flyingBytes: 0,
     cursor: START,
     tokens: new Map(),
     scans: 0,

@@ -500,6 +500,29 @@ describe('scanning', () => {
     expect(found / 3_000).toBeLessThan(5);
   });
 
+  it('has no more than a quarter of its window in flight, but for one call', async () => {
+    const mostAtOnce = async (bytes: number): Promise<number> => {
+      let flying = 0;
+      let most = 0;
+      const bench = laneBench(
+        async (messages, call) => {
+          flying += 1;
+          most = Math.max(most, flying);
+          await turn();
+          flying -= 1;
+          return acceptAll(messages, call);
+        },
+        { concurrency: 4, window: { rows: 2_000, bytes, page: 100, rowsOfAggregate: 20 } },
+      );
+      bench.db.add(...letters(100).map((aggregate) => delivery({ aggregate, sequence: 1, bytes: 100 })));
+      await bench.run();
+      expect(new Set(Object.values(bench.db.states()))).toEqual(new Set(['published']));
+      return most;
+    };
+    expect(await mostAtOnce(10_000_000)).toBe(4);
+    expect(await mostAtOnce(4_000)).toBe(1);
+  });
+
   it('holds no more bytes than the window has, but for one message', async () => {
     let held = 0;
     let most = 0;
