@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
+import { ruleOf } from '../../local/cloudwatch/alarms.ts';
+import { LAG_RULES } from '../support/lag-rules.ts';
 import { ROOT, synthesise } from './synthesised.ts';
 
 describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) => {
@@ -74,6 +76,13 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       Threshold: 0,
     });
   });
+
+  it.runIf(stage === 'prod')(
+    'case 23: are those under which the lag alarm goes off although no relay ever started',
+    () => {
+      for (const [name, rule] of Object.entries(LAG_RULES)) expect(ruleOf(named(name) ?? {})).toEqual(rule);
+    },
+  );
 
   it('tell the topic when they go off and when they go back', () => {
     for (const alarm of alarms) {
