@@ -77,13 +77,6 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     });
   });
 
-  it.runIf(stage === 'prod')(
-    'case 23: are those under which the lag alarm goes off although no relay ever started',
-    () => {
-      for (const [name, rule] of Object.entries(LAG_RULES)) expect(ruleOf(named(name) ?? {})).toEqual(rule);
-    },
-  );
-
   it('tell the topic when they go off and when they go back', () => {
     for (const alarm of alarms) {
       for (const actions of [alarm['AlarmActions'], alarm['OKActions']]) {
@@ -101,4 +94,12 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
     }
   });
+});
+
+it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started', () => {
+  const alarms = synthesise('prod').resources('AWS::CloudWatch::Alarm');
+  for (const [name, rule] of Object.entries(LAG_RULES)) {
+    const found = alarms.find(([, { Properties }]) => String(Properties['AlarmName']).endsWith(name));
+    expect(ruleOf(found?.[1].Properties ?? {})).toEqual(rule);
+  }
 });

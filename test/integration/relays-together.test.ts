@@ -43,10 +43,10 @@ function relay(answer: Answer, more: Partial<RelayOptions> = {}, entries = 10) {
   };
 }
 
-const published = async (): Promise<number> =>
-  (await deliveriesOf(owner)).filter(({ state }) => state === 'published').length;
-const allPublished = async (): Promise<boolean> =>
-  (await deliveriesOf(owner)).every(({ state }) => state === 'published');
+const count = async (condition: string): Promise<number> =>
+  (await owner.query(`select count(*)::integer as n from outbox.delivery d where ${condition}`)).rows[0].n;
+const published = (): Promise<number> => count(`state = 'published'`);
+const allPublished = async (): Promise<boolean> => (await count(`state <> 'published'`)) === 0;
 const numbered = (aggregate: string, last: number): string[] =>
   Array.from({ length: last }, (_, index) => `${aggregate}#${index + 1}`);
 const firstOf = (messages: readonly Message[]): string[] => [...new Set(places(messages))];
@@ -192,17 +192,19 @@ describe('a relay that is frozen after it looked at its lease', () => {
 
   it('like case 55: what it was refused does not set back the retries that another counted meanwhile', async () => {
     const { answer, open } = held([], refused('Odd'));
+    const clock = leaseClock('standing');
     const frozen = relay((message, call) => (message.groupId === 'fine' ? ACCEPTED : answer(message, call)), {
       slot: 'frozen',
-      clock: leaseClock('standing'),
+      clock,
     });
     await append(writer, thing('fine'));
     await until('the fine one published', async () => (await published()) === 1);
     await append(writer, thing('x'));
     await until('the call', () => frozen.queue.calls.length === 2);
+    clock.freeze(31_000);
     await passLeaseTime(owner, 31);
-    const other = relay((message) => (message.groupId === 'x' ? refused('Even') : ACCEPTED), { slot: 'other' });
     await append(writer, thing('fine'));
+    const other = relay((message) => (message.groupId === 'x' ? refused('Even') : ACCEPTED), { slot: 'other' });
     const ofX = async () => (await deliveriesOf(owner)).find(({ place }) => place === 'x#1');
     await until('a refusal of the other', async () => (await ofX())?.attempts === 1);
     open();
@@ -219,9 +221,9 @@ describe('a poison event in its backoff of a minute', () => {
     return refused('Odd');
   };
   /** In all partitions: what passes beside the poison event shows that the queue works, so that it is charged. */
-  const appendOthers = () => append(writer, ...Array.from({ length: 256 }, (_, n) => thing(`fine-${n}`)));
+  const appendOthers = () => append(writer, ...Array.from({ length: 128 }, (_, n) => thing(`fine-${n}`)));
   const nothingElseLeft = async (): Promise<boolean> =>
-    (await deliveriesOf(owner)).every(({ place, state }) => place.startsWith('poison') || state === 'published');
+    (await count(`state <> 'published' and aggregate_key <> outbox.aggregate_key('thing', 'poison')`)) === 0;
   const backoffIsOver = () =>
     owner.query(`update outbox.delivery set due_at = due_at - interval '61 seconds' where attempts > 0`);
 
@@ -260,10 +262,10 @@ describe('a poison event in its backoff of a minute', () => {
   });
 
   it('like case 12: run after run of one schedule: the next one takes over the wait, too', async () => {
-    for (let run = 0; run < 3; run += 1) await round(['schedule']);
+    for (let run = 0; run < 2; run += 1) await round(['schedule']);
     expect(attempts).toHaveLength(1);
     await backoffIsOver();
-    for (let run = 0; run < 3; run += 1) await round(['schedule']);
+    for (let run = 0; run < 2; run += 1) await round(['schedule']);
     expect(attempts).toHaveLength(2);
   });
 });

@@ -11,7 +11,7 @@ export interface LeaseClock extends Clock {
 const TIMER = 500;
 
 /**
- * The machine's clock, except for the timer that renews the lease: it comes every 50 ms, or (`standing`) never. So a test need not wait
+ * The machine's clock, except for the timer that renews the lease: it comes every 150 ms, or (`standing`) never. So a test need not wait
  * for a third of a lease, and a relay can be one that no longer renews.
  */
 export function leaseClock(timer: 'quick' | 'standing' = 'quick'): LeaseClock {
@@ -21,7 +21,7 @@ export function leaseClock(timer: 'quick' | 'standing' = 'quick'): LeaseClock {
     wall: () => systemClock.wall() + frozen,
     sleep: (ms, signal) => {
       if (ms < TIMER) return systemClock.sleep(ms, signal);
-      return systemClock.sleep(timer === 'quick' ? 50 : 2 ** 30, signal);
+      return systemClock.sleep(timer === 'quick' ? 150 : 2 ** 30, signal);
     },
     freeze(ms) {
       frozen += ms;
@@ -55,6 +55,6 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   const deadline = Date.now() + 30_000;
   while (!(await isSo())) {
     if (Date.now() > deadline) throw new Error(`never came: ${what}`);
-    await delay(10);
+    await delay(20);
   }
 }
