@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
+import { ruleOf } from '../../local/cloudwatch/alarms.ts';
+import { LAG_RULES } from '../support/lag-rules.ts';
 import { ROOT, synthesise } from './synthesised.ts';
 
 describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) => {
@@ -92,4 +94,12 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
     }
   });
+});
+
+it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started', () => {
+  const alarms = synthesise('prod').resources('AWS::CloudWatch::Alarm');
+  for (const [name, rule] of Object.entries(LAG_RULES)) {
+    const found = alarms.find(([, { Properties }]) => String(Properties['AlarmName']).endsWith(name));
+    expect(ruleOf(found?.[1].Properties ?? {})).toEqual(rule);
+  }
 });

@@ -20,7 +20,7 @@ it('a connection of the pool that is cut while it is handed out and idle does no
   await pool.end();
 });
 
-it('a relay whose connection is cut again and again never waits longer than after the first time', async () => {
+it('like case 24: a relay whose connection is cut again and again never waits longer than after the first time', async () => {
   await installCatalogue(database.pool('sealed_migrator'));
   const superuser = await database.superuser();
   const log = recordingLog();

@@ -65,7 +65,7 @@ describe('the relay on EventBridge', async () => {
     expect(await left()).toEqual([expect.stringMatching(/^n3 parked \d MalformedDetail: as the test wants it$/)]);
   });
 
-  it('case 17, a code that nobody knows: that event is charged one attempt, because others passed beside it', async () => {
+  it('like case 17: a code that nobody knows: that event is charged one attempt, because others passed beside it', async () => {
     answering((id) => (id === 'm3' ? refused('SomethingNew') : { EventId: id }));
     await append(writers, ...Array.from({ length: 10 }, (_, n) => thing(`m${n}`)));
     expect(await run()).toMatchObject({ published: 9, retried: 1, parked: 0 });
@@ -101,7 +101,7 @@ describe('the relay on EventBridge', async () => {
     ]);
   });
 
-  it('case 20, beside a destination that works: each has its own state, and the other goes on', async () => {
+  it('like case 20: beside a destination that works: each has its own state, and the other goes on', async () => {
     bus.on(DescribeEventBusCommand).rejects(Object.assign(new Error('no'), { name: 'AccessDeniedException' }));
     await installCatalogue(
       owner,
@@ -118,7 +118,7 @@ describe('the relay on EventBridge', async () => {
     expect(await left()).toEqual(['both pending 0']);
   });
 
-  it('what append accepts at the limit of the bus fits into a call, its type and source counted', async () => {
+  it('like case 13: what append accepts at the limit of the bus fits into a call, its type and source counted', async () => {
     answering((id) => ({ EventId: id }));
     let size = 999_000;
     const refusedAt = async (length: number): Promise<boolean> =>

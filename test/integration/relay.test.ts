@@ -431,7 +431,7 @@ describe('leases, crashes and connections', () => {
     expect(await states()).toEqual({ 'a#1': 'published' });
   });
 
-  it('case 55: a head that one relay parked and a frozen one then reports as published sets those free that were blocked behind it', async () => {
+  it('like case 55: a head that one relay parked and a frozen one then reports as published sets those free that were blocked behind it', async () => {
     const { settle } = await import('../../shared/outbox/relay/settle.ts');
     await append(writers, thing('a'), thing('a'), thing('b'));
     const { rows } = await owner.query('select position, partition from outbox.delivery order by position');

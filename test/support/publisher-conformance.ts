@@ -145,7 +145,7 @@ export function publisherConformance(name: string, promised: Promised, make: () 
         expect(await arrivals(sent)).toHaveLength(5);
       });
 
-      it('case 17, all of them refused: a result for each, and no failed call', async () => {
+      it('like case 17: all of them refused: a result for each, and no failed call', async () => {
         const bad = [message(), message()].map((it) => ({ ...it, body: promised.refused.body }));
         expect(await publisher.publish(bad)).toMatchObject([
           { ok: false, code: promised.refused.code },
@@ -167,7 +167,7 @@ export function publisherConformance(name: string, promised: Promised, make: () 
       });
 
       const wrongKinds = promised.wrongKind === undefined ? [] : [promised.wrongKind];
-      it.each(wrongKinds)('case 20, a wrong kind: found too, as %s', async (code) => {
+      it.each(wrongKinds)('like case 20: a wrong kind: found too, as %s', async (code) => {
         const wrong = context.wrongKind?.() ?? publisher;
         expect((await rejection(wrong.preflight())).code).toBe(code);
         wrong.close();
@@ -276,7 +276,7 @@ function fifoConformance(
       expect(new Set(received.map((it) => it.groupId))).toEqual(new Set([invoice.groupId, payment.groupId]));
     });
 
-    it('case 56, at the edge: group ids of 128 characters with every kind of punctuation', async () => {
+    it('like case 56: at the edge: group ids of 128 characters with every kind of punctuation', async () => {
       const punctuation = '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~';
       const groupId = (punctuation + randomUUID()).padEnd(128, 'x');
       const sent = [message(), message()].map((it) => ({ ...it, groupId }));

@@ -6,6 +6,7 @@ import { markBusy, markIdle } from './lease.ts';
 import { outcomeOf } from './outcome.ts';
 import { packBatch, type Packed } from './pack.ts';
 import { publishBatch, toMessage } from './publish-batch.ts';
+import { reportOutage } from './remedy.ts';
 
 /** A message that passed this recently proves that its destination works. Milliseconds. */
 const LATELY_MS = 60_000;
@@ -102,8 +103,7 @@ function answered(
       giveBack(lane, packed, tokens);
       if (waitFor(circuit, now) === 0) {
         failed(circuit, now, random);
-        log.warn('the destination is out of order; nothing is charged, sending resumes by itself', {
-          destination: lane.destination.name,
+        reportOutage(log, lane.destination, 'send', {
           code: outcome.code,
           retryInMs: Math.round(waitFor(circuit, now)),
         });

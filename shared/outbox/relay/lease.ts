@@ -100,8 +100,8 @@ async function seen(db: Queryable, lease: Lease): Promise<LiveRelay[]> {
   const { rows } = await db.query(
     `select owner, slot, to_char(started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as "startedAt"
        from outbox.relay
-      where ended_at is null and seen_at > clock_timestamp() - make_interval(secs => $1)`,
-    [lease.seconds],
+      where ended_at is null and (seen_at > clock_timestamp() - make_interval(secs => $1) or owner = $2)`,
+    [lease.seconds, lease.owner], // itself even if it froze since the statement before: else it would take that for a hand-over, and end
   );
   return rows;
 }

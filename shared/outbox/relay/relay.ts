@@ -14,6 +14,7 @@ import type { WindowLimits } from './lane-state.ts';
 import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
+import { reportOutage } from './remedy.ts';
 
 /** A connection of the relay's own. It is used by nothing else, and carries no state of a session. */
 export interface RelayConnection extends Queryable {
@@ -270,16 +271,14 @@ async function passesPreflight(
     run.preflighted.add(destination.name);
     return true;
   } catch (error) {
-    failed(circuit, run.clock.monotonic(), run.random);
-    const { code, message } = error as { code?: string; message?: string };
-    run.options.log.error(
-      'the destination cannot be used: nothing was sent and nothing marked; check its address and the rights of the relay',
-      {
-        destination: destination.name,
-        code,
-        reason: message,
-      },
-    );
+    const now = run.clock.monotonic();
+    failed(circuit, now, run.random);
+    const { code, name, message } = error as { code?: string; name?: string; message?: string };
+    reportOutage(run.options.log, destination, 'preflight', {
+      code: code ?? name ?? 'Unknown',
+      ...(message !== undefined && { reason: message }),
+      retryInMs: Math.round(waitFor(circuit, now)),
+    });
     return false;
   }
 }

@@ -99,7 +99,7 @@ describe('when the database is away', () => {
     expect((await api.post('/invoices', order)).status).toBe(201);
   });
 
-  it('goes on after its idle connection went silent', async () => {
+  it('like case 24: goes on after its idle connection went silent', async () => {
     const proxy = await silentProxy();
     const api = sampleApi(poolAt(proxy.port));
     expect((await api.post('/invoices', order)).status).toBe(201);

@@ -82,7 +82,7 @@ describe('publishing to EventBridge', () => {
     ]);
   });
 
-  it('case 17, beside one that is not sent at all: places are those of the messages, not of the call', async () => {
+  it('like case 17: beside one that is not sent at all: places are those of the messages, not of the call', async () => {
     const { events, entries, publisher } = publisherWith();
     events.on(PutEventsCommand).resolves({
       FailedEntryCount: 1,

@@ -151,7 +151,7 @@ describe('a scan that is older than an outcome', () => {
     expect(offered(backlog)).toEqual(['x#2']);
   });
 
-  it('does not bring back a parked head or its followers', () => {
+  it('like case 61: does not bring back a parked head or its followers', () => {
     const backlog = backlogOf(rowsOf('x', [1, 2]));
     depart(backlog, [X]);
     park(backlog, X);

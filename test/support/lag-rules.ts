@@ -1,0 +1,19 @@
+import type { AlarmRule } from '../../local/cloudwatch/alarm.ts';
+
+/** The two alarms that see events wait, as the template of stage prod has them: `test/infra/alarms.test.ts` holds these against it. */
+export const LAG_RULES: Readonly<Record<'oldest-pending-age-ledger' | 'relay-silent', AlarmRule>> = {
+  'oldest-pending-age-ledger': rule(120),
+  'relay-silent': rule(240),
+};
+
+function rule(threshold: number): AlarmRule {
+  return {
+    periodSeconds: 60,
+    statistic: 'Maximum',
+    comparison: 'GreaterThanThreshold',
+    threshold,
+    evaluationPeriods: 5,
+    datapointsToAlarm: 3,
+    missingData: 'breaching',
+  };
+}
