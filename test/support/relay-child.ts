@@ -24,7 +24,6 @@ export function relayChild(
   const options: RelayProcessOptions = {
     kind: 'ours',
     index: 0,
-    of: 1,
     database: { host, port, database: name, user, password: 'password' in auth ? auth.password : '' },
     queuePort: stub.port,
     urls: { queue: stub.url },
