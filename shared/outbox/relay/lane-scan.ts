@@ -9,6 +9,8 @@ import { applyParking, fail, type Lane, settleLater } from './lane-state.ts';
 export const POLL_MS = { least: 8, most: 250 };
 /** Keys looked up by name in one scan at most. With the rows of each it is half a window. */
 const WAKE = 500;
+/** One scan of so many walks a whole page, whatever is wanted. */
+const FULL_WALK = 4;
 
 /** Whether there is room for more, and a use for it. */
 export function mayScan({ scanning, backlog, window, circuit, tokens }: Lane): boolean {
@@ -44,8 +46,9 @@ async function scan(lane: Lane): Promise<void> {
   lane.scans += 1;
   const number = lane.scans;
   const { rowsOfAggregate: cut } = window;
-  // With enough that is known to be there, the walk goes on by a step only: it would find more than there is room for.
-  const page = wake.length < WAKE ? window.page : 1;
+  // With enough that is known to be there, most scans walk on by a step only: they would find more than there is room for. Not all of them, or
+  // aggregates that always have more would keep a new one from being met.
+  const page = wake.length < WAKE || number % FULL_WALK === 0 ? window.page : 1;
   const result = await find(db, { destination, partitions: [...tokens.keys()], cursor, wake, page, cut });
   const chains = result.chains.filter((chain) => tokens.has(chain.rows[0]?.partition ?? -1));
 
