@@ -128,7 +128,9 @@ describe('a relay process that is frozen for longer than its lease, and thawed',
     await until('everything published', async () => (await left()) === 0);
     frozen.signal('SIGCONT');
     await until('both at work', async () => (await leaseCounts(owner)).length === 2);
-    expect(stub.arrived).toHaveLength(1_000 + arrived - settled);
+    // What it had not settled, by the other one; and what it was about to write to the queue: four calls of ten.
+    expect(stub.arrived.length).toBeGreaterThanOrEqual(1_000 + arrived - settled);
+    expect(stub.arrived.length).toBeLessThanOrEqual(1_000 + arrived - settled + 40);
     await append(writer, ...Array.from({ length: 200 }, (_, n) => thing(`a${n % 100}`)));
     await until('everything published, again', async () => (await left()) === 0);
     frozen.signal('SIGTERM');
