@@ -136,6 +136,7 @@ describe('transaction ids of another cluster', () => {
     await owner.query(`update outbox.delivery set xid = '900000000000' where sequence = 1`);
     const queue = recordingPublisher();
     await drain(database, queue);
+    expect(places(queue.accepted).toSorted()).toEqual(['a#1', 'a#2', 'b#1']);
     await append(writer, added('a'), added('b'));
     await drain(database, queue);
     expect(places(queue.accepted).filter((place) => place.startsWith('a'))).toEqual(['a#1', 'a#2', 'a#3']);

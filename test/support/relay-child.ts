@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { CrashAt } from '../chaos/await-points.ts';
 import type { RelayProcessOptions } from '../chaos/relay-process.ts';
 import type { TestDatabase } from './database.ts';
@@ -13,7 +13,7 @@ export interface RelayChild {
   readonly ended: Promise<NodeJS.Signals | null>;
 }
 
-/** Starts one that sends the destination `queue` to `stub`; ended after the file's tests at the latest. */
+/** Starts one that sends the destination `queue` to `stub`; ended when the test is over at the latest. */
 export function relayChild(
   database: TestDatabase,
   stub: SqsStub,
@@ -38,10 +38,13 @@ export function relayChild(
   });
   child.stdin?.on('error', () => {});
   const ended = once(child, 'close').then(([, signal]) => signal as NodeJS.Signals | null);
-  afterAll(async () => {
-    // Also ends what is frozen.
-    child.kill('SIGKILL');
+  // Also ends what is frozen, which would not notice that this process is gone.
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  onTestFinished(async () => {
+    kill();
     await ended;
+    process.off('exit', kill);
   });
   return { signal: (signal) => void child.kill(signal), ended };
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { type Publisher, sqsPublisher } from '../../shared/outbox/index.ts';
 
 /** How SQS refuses a whole call: the code of its JSON protocol, and the one of its older protocol in a header. */
@@ -25,7 +25,7 @@ export interface SqsStub {
   readonly arrived: Arrived[];
   /** Calls of SendMessageBatch so far. */
   readonly sends: number;
-  publisher(timeoutMs?: number): Publisher;
+  publisher(): Publisher;
 }
 
 export type SqsAction = 'GetQueueAttributes' | 'SendMessageBatch';
@@ -37,7 +37,7 @@ interface Entry {
 
 /**
  * A FIFO queue that speaks SQS's JSON protocol on 127.0.0.1 and suppresses no repeats. `refuse` says what to answer instead, for each
- * call; `onSend` runs when messages have arrived, before the answer. Stopped after the file's tests.
+ * call; `onSend` runs when messages have arrived, before the answer. Stopped when the test is over.
  */
 export async function sqsStub(
   script: {
@@ -91,7 +91,7 @@ export async function sqsStub(
     useQueueUrlAsEndpoint: false,
     maxAttempts: 1,
   });
-  afterAll(() => {
+  onTestFinished(() => {
     client.destroy();
     server.closeAllConnections();
     server.close();
@@ -104,7 +104,7 @@ export async function sqsStub(
     get sends() {
       return sends;
     },
-    publisher: (timeoutMs = 5_000) => sqsPublisher({ client, queueUrl: url, fifo: true, timeoutMs }),
+    publisher: () => sqsPublisher({ client, queueUrl: url, fifo: true }),
   };
 }
 
