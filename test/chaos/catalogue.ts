@@ -1,7 +1,7 @@
 import { catalogueSchemas, compiledCatalogue, defineCatalogue, schemasFingerprint } from '../../shared/events/index.ts';
 
 /**
- * What the writers of a run write. `ledger` gets everything, so that a strict consumer can follow it; `search` gets one type of two, so
+ * What the writers of a run write. `ledger` gets everything, so that a strict consumer can follow it; `search` gets one type of two, the rarer one, so
  * its sequences have gaps.
  */
 const definition = defineCatalogue({

@@ -25,7 +25,7 @@ process.stdin.on('end', () => process.exit(0));
 await runConsumers({
   queuePort: options.queuePort,
   urls: options.urls,
-  pool: sturdyPool({ ...options.database, max: 8 }),
+  pool: sturdyPool({ ...options.database, max: 24 }),
   random: (name) => seeded(options.seed, name),
   signal: stop.signal,
   report: (report: ConsumerReport) => void writeSync(1, `${JSON.stringify(report)}\n`),

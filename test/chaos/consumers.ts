@@ -33,7 +33,7 @@ export type ConsumerReport =
 
 /** Chance that a batch is applied and not acknowledged. */
 const CRASHES = 0.02;
-const LOOPS = 2;
+const LOOPS = 6;
 
 /** Consumers of both queues, as Lambda would run them: `ledger` in strict order, `search` in any. */
 export async function runConsumers(options: ConsumersOptions): Promise<void> {

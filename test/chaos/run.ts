@@ -152,7 +152,7 @@ async function perform(
           written < options.events
             ? pace * seconds()
             : options.events + pace * Math.max(0, seconds() - fullAt(written));
-        return written >= allowed || Math.max(written * 1.5 - taken.events, taken.events - acknowledged) > BACKLOG;
+        return written >= allowed || Math.max(written * 1.3 - taken.events, taken.events - acknowledged) > BACKLOG;
       },
     }),
   );

@@ -138,7 +138,7 @@ function someEvents(
   const name = (): string => `account-${Math.floor(aggregates * random() ** skew)}`;
   const one = random() < 0.5 ? name() : undefined;
   return Array.from({ length: 1 + Math.floor(random() * eventsAtOnce) }, () => ({
-    type: random() < 0.5 ? 'account.changed' : 'account.noted',
+    type: random() < 0.3 ? 'account.changed' : 'account.noted',
     aggregate: { type: 'account', id: one ?? name() },
     data: { text: 'x'.repeat(Math.floor(400 * random() ** 3)) },
   }));
