@@ -15,8 +15,9 @@ export function defaultProvider(): () => Promise<Credentials> {
   return async () => {
     const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
     if (AWS_ACCESS_KEY_ID === undefined || AWS_SECRET_ACCESS_KEY === undefined) {
+      // The SDK's name for it, by which the relay knows an outage.
       throw new SealedOutboxError(
-        'CREDENTIALS',
+        'CredentialsProviderError',
         'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: nothing was sent. This bundle runs on Lambda, which sets them.',
       );
     }
