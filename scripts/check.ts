@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { changeLines, changesSinceRelease } from '../cli/released/release.ts';
 import { layerViolations } from './check/layers.ts';
 import { brokenLinks } from './check/links.ts';
 import { projectFiles } from './check/project-files.ts';
@@ -54,6 +55,16 @@ async function snippets(): Promise<string> {
   return program(bin('tsc'), '-p', config)();
 }
 
+/** What is compatible passes: it becomes a promise only when it is released. */
+async function catalogue(): Promise<string> {
+  const { definition } = await import('../functions/sample/catalogue/definition.ts');
+  const released = join(root, 'functions/sample/catalogue/catalogue.released.json');
+  if (!existsSync(released)) return `${released} is missing: restore it, or run npm run release-catalogue`;
+  const breaking = changesSinceRelease(definition, released).filter((change) => change.breaking);
+  if (breaking.length === 0) return '';
+  return `${changeLines(breaking)}\nTo release it all the same: npm run release-catalogue -- --reason "…"`;
+}
+
 const GENERATE = program(process.execPath, 'scripts/generate.ts');
 
 /** These read the generated validators; nothing of them starts before those are there. */
@@ -70,6 +81,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   layers,
   files: trackedFiles,
   links,
+  catalogue,
 };
 
 const HELP = `npm run check -- [check…]

@@ -1,6 +1,7 @@
 import { CatalogueError } from './catalogue-error.ts';
 import { isDestinationName, isSource, isTypeName, RESERVED_TYPE_PREFIX } from './names.ts';
 import type { DataOf, EventSchema } from './schema.ts';
+import { checkUpcasters, type Older, type Upcaster } from './upcaster.ts';
 
 /** SQS refuses a message over this many bytes, attributes counted. */
 const SQS_MAX_BYTES = 1_048_576;
@@ -30,6 +31,10 @@ export interface EventDefinition {
   readonly aggregate: string;
   /** Every schema that this event was ever written with, by version: 1, 2, 3 … Writers use the highest. */
   readonly versions: { readonly [version: number]: EventSchema };
+  /** By version, the step to the next: consumers' handlers see the newest only. Without gaps up to the newest. */
+  readonly upcast?: { readonly [from: number]: Upcaster };
+  /** What consumers do with versions below the oldest step. Default `return`, which loses nothing. */
+  readonly older?: Older;
   readonly whenParked: WhenParked;
   /** Names of the destinations that receive it. None: it is kept in the outbox only. */
   readonly destinations: readonly string[];
@@ -46,18 +51,20 @@ export interface Catalogue {
 /** Names of a catalogue's event types. */
 export type EventType<C extends Catalogue> = keyof C['events'] & string;
 
-/** The highest `n` such that 1 … n are all keys. */
-type Highest<Versions, Counted extends readonly unknown[] = [unknown]> = Counted['length'] extends keyof Versions
-  ? [...Counted, unknown]['length'] extends keyof Versions
-    ? Highest<Versions, [...Counted, unknown]>
-    : Counted['length']
-  : never;
+/** Type of the newest version: the highest `n` such that 1 … n are all keys. */
+export type NewestVersion<Versions, Counted extends readonly unknown[] = [unknown]> = number extends keyof Versions
+  ? number
+  : Counted['length'] extends keyof Versions
+    ? [...Counted, unknown]['length'] extends keyof Versions
+      ? NewestVersion<Versions, [...Counted, unknown]>
+      : Counted['length']
+    : never;
 
 /** Type of the data of `Type` at `Version`; without a version, at the newest. */
 export type EventData<
   C extends Catalogue,
   Type extends EventType<C>,
-  Version extends keyof C['events'][Type]['versions'] = Highest<C['events'][Type]['versions']>,
+  Version extends keyof C['events'][Type]['versions'] = NewestVersion<C['events'][Type]['versions']>,
 > = DataOf<C['events'][Type]['versions'][Version]>;
 
 /** The version that writers use. */
@@ -92,8 +99,8 @@ function kindMaxBytes(kind: Destination['kind']): number {
  * });
  * ```
  *
- * @throws CatalogueError (`CATALOGUE_NAME`, `CATALOGUE_VERSION`, `CATALOGUE_POLICY`, `CATALOGUE_DESTINATION`, `CATALOGUE_ROUTE`,
- * `CATALOGUE_SCHEMA`) at the first fault, naming the entry. Schemas are compiled later, by the generator.
+ * @throws CatalogueError (`CATALOGUE_NAME`, `CATALOGUE_VERSION`, `CATALOGUE_UPCAST`, `CATALOGUE_POLICY`, `CATALOGUE_DESTINATION`,
+ * `CATALOGUE_ROUTE`, `CATALOGUE_SCHEMA`) at the first fault, naming the entry. Schemas are compiled later, by the generator.
  */
 export function defineCatalogue<const C extends Catalogue>(definition: C): C {
   if (!isSource(definition.source)) {
@@ -173,6 +180,7 @@ function checkEvent(catalogue: Catalogue, type: string, event: EventDefinition):
     );
   }
   for (const [version, schema] of Object.entries(event.versions)) checkSchema(`${where} version ${version}`, schema);
+  checkUpcasters(where, event);
   checkRoutes(catalogue, where, event.destinations);
 }
 

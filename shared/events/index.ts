@@ -8,6 +8,7 @@ export {
   type GroupId,
   maxBytes,
   newestVersion,
+  type NewestVersion,
   type WhenParked,
 } from './catalogue.ts';
 export { CatalogueError, type CatalogueErrorCode } from './catalogue-error.ts';
@@ -38,4 +39,6 @@ export {
   type ReceivedEvent,
 } from './parse-envelope.ts';
 export type { DataOf, EventSchema } from './schema.ts';
+export { type Upcast, upcastData, type UpcastFault } from './upcast.ts';
+export { type Older, type Upcaster, upcaster } from './upcaster.ts';
 export { pointerToPath, type SchemaFault, type Validate, type Violation, violations } from './violation.ts';

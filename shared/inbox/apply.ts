@@ -13,11 +13,13 @@ import type { ConsumerIdentity } from './register.ts';
  * - `effect`: its handler's work is committed
  * - `repeat`: it had been applied before
  * - `ignored`: the consumer has no handler for its type
+ * - `too-old`: no upcaster takes its version, and the type's `older` is `ignore`
  */
 export type Applied =
   | { readonly kind: 'effect'; readonly ageSeconds: number }
   | { readonly kind: 'repeat' }
-  | { readonly kind: 'ignored' };
+  | { readonly kind: 'ignored' }
+  | { readonly kind: 'too-old' };
 
 /**
  * Applies an event once: dedupe row, position and the handler's effect are committed together or not at all.

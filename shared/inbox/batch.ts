@@ -6,6 +6,7 @@ import { type Group, groupRecords } from './groups.ts';
 import type { AnyHandler } from './handlers.ts';
 import type { Invocation } from './invocation.ts';
 import type { OutcomeReport } from './outcome-report.ts';
+import { newestEvent } from './newest-event.ts';
 import { readEvent } from './read-event.ts';
 import type { ConsumerIdentity } from './register.ts';
 
@@ -60,10 +61,19 @@ async function processMessage(record: SQSRecord, behind: number, work: BatchWork
     report.failed(record, read.event, read.failure, behind);
     return false;
   }
-  const { event } = read;
+  const handler = work.handlerOf(read.event.type);
+  // Without a handler nobody looks at the data: what cannot be upcast is no reason to return it.
+  const newest = handler === undefined ? read : newestEvent(work.catalogue, read.event);
+  if (!newest.ok && newest.failure !== 'ignore') {
+    report.failed(record, read.event, newest.failure, behind);
+    return false;
+  }
+  const event = newest.ok ? newest.event : read.event;
   try {
-    const applying = applyOnce(work.invocation, work.consumer, event, work.handlerOf(event.type), work.monotonicMs);
-    report.applied(event, await Promise.race([applying, work.invocation.abandoned]));
+    const willRun = newest.ok ? handler : undefined;
+    const applying = applyOnce(work.invocation, work.consumer, event, willRun, work.monotonicMs);
+    const applied = await Promise.race([applying, work.invocation.abandoned]);
+    report.applied(event, applied.kind === 'ignored' && !newest.ok ? { kind: 'too-old' } : applied);
     return true;
   } catch (error) {
     report.failed(record, event, classifyFailure(error), behind);

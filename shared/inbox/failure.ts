@@ -5,8 +5,8 @@ import { HandlerFailedError, OrderGapError, OrderLateError, OutOfTimeError } fro
  * Why a message went back to the queue.
  * - `retry`: the database or the network; trying again is the remedy
  * - `handler`: the handler threw; a bug, or data that it cannot take
- * - `malformed`: no envelope, or data that breaks its schema
- * - `unknown-type`, `unknown-version`: the consumer's catalogue does not know it
+ * - `malformed`: no envelope, data that breaks its schema, or an upcaster that fails on it
+ * - `unknown-type`, `unknown-version`: the consumer's catalogue does not know it, or no upcaster takes the version
  * - `gap`, `late`: out of order at a strict consumer
  * - `time`: the invocation ran out of time
  */
@@ -28,7 +28,7 @@ export interface Failure {
   readonly expected?: bigint;
   /** Of a message that was refused as it is: the attribute or field and the rule, never a value. */
   readonly reason?: string;
-  /** Of a handler's error: its name and where it was thrown. */
+  /** Of a handler's or an upcaster's error: its name and where it was thrown. */
   readonly errorName?: string;
   readonly frames?: readonly string[];
 }
@@ -113,8 +113,13 @@ function classifyHandlerFailure(error: HandlerFailedError): Failure {
   return {
     class: 'handler',
     code: findCode(cause, isLoggable) ?? error.code,
-    ...(cause instanceof Error ? { errorName: safeName(cause), frames: stackFrames(cause) } : {}),
+    ...whereThrown(cause),
   };
+}
+
+/** What a log line may say about an error of the user's code. */
+export function whereThrown(cause: unknown): Pick<Failure, 'errorName' | 'frames'> {
+  return cause instanceof Error ? { errorName: safeName(cause), frames: stackFrames(cause) } : {};
 }
 
 function safeName(error: Error): string {

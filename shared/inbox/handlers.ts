@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Catalogue, DataOf, EventType, ReceivedEvent } from '../events/index.ts';
+import type { Catalogue, DataOf, EventType, NewestVersion, ReceivedEvent } from '../events/index.ts';
 
 /** What a handler works with, beside the event. */
 export interface HandlerContext {
@@ -11,15 +11,13 @@ export interface HandlerContext {
   readonly tx: pg.ClientBase;
 }
 
-/**
- * An event of `Type` with the data of every schema version that the catalogue holds: where there are several,
- * `schemaVersion` tells them apart.
- */
+/** An event of `Type` in its newest version, whatever version it was written with. `schemaVersion` is the newest, too. */
 export type ConsumedEvent<C extends Catalogue, Type extends EventType<C>> = {
-  [Version in keyof C['events'][Type]['versions'] & number]: ReceivedEvent<
-    Type,
-    DataOf<C['events'][Type]['versions'][Version]>
-  > & { readonly schemaVersion: Version };
+  [Version in keyof C['events'][Type]['versions'] & number]: Version extends NewestVersion<
+    C['events'][Type]['versions']
+  >
+    ? ReceivedEvent<Type, DataOf<C['events'][Type]['versions'][Version]>> & { readonly schemaVersion: Version }
+    : never;
 }[keyof C['events'][Type]['versions'] & number];
 
 /** Applies one event. Rejecting rolls back and returns the message to the queue. */

@@ -46,6 +46,14 @@ export function outcomeReport(consumer: string, log: Log, metrics: Metrics): Out
           metrics.add('Ignored', 'Count', 1, dimensions);
           log.info('an event of a type without a handler was acknowledged', { consumer, ...identify(event) });
           break;
+        case 'too-old':
+          metrics.add('Ignored', 'Count', 1, dimensions);
+          log.warn('an event older than the oldest upcaster was acknowledged without effect', {
+            consumer,
+            schemaVersion: event.schemaVersion,
+            ...identify(event),
+          });
+          break;
       }
     },
     failed(record, event, failure, behind) {

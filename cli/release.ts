@@ -1,0 +1,71 @@
+import { dirname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { SealedOutboxError } from '../shared/errors/index.ts';
+import type { Catalogue } from '../shared/events/index.ts';
+import { changeLines, changesSinceRelease, releaseCatalogue } from './released/release.ts';
+
+const HELP = `Writes down a catalogue as released, and refuses what would break those who rely on the last release.
+
+Usage: node cli/release.ts <module> [<file>] [--reason <text>] [--check]
+
+  <module>   JavaScript or TypeScript file that exports 'definition' (made by defineCatalogue)
+  <file>     what was released, to be committed (default: catalogue.released.json beside the module)
+
+  --reason   releases breaking changes all the same; the file keeps the reason
+  --check    compares only and writes nothing
+  --help     shows this
+
+Exit code: 0 released, unchanged or compatible, 1 refused or the catalogue is wrong, 2 wrong use.
+`;
+
+/** @returns the process's exit code. */
+async function main(argv: readonly string[]): Promise<number> {
+  let args;
+  try {
+    args = parseArgs({
+      args: [...argv],
+      options: { help: { type: 'boolean' }, check: { type: 'boolean' }, reason: { type: 'string' } },
+      allowPositionals: true,
+    });
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${HELP}`);
+    return 2;
+  }
+  if (args.values.help === true) {
+    console.log(HELP);
+    return 0;
+  }
+  const [module, output, ...rest] = args.positionals;
+  if (module === undefined || rest.length > 0) {
+    console.error(HELP);
+    return 2;
+  }
+  try {
+    const { definition } = (await import(pathToFileURL(resolve(module)).href)) as { readonly definition?: Catalogue };
+    if (definition === undefined) {
+      console.error(`${module} exports no 'definition' (a catalogue). Nothing was written.`);
+      return 1;
+    }
+    const file = output ?? resolve(dirname(module), 'catalogue.released.json');
+    if (args.values.check === true) {
+      const changes = changesSinceRelease(definition, file);
+      console.log(changeLines(changes) || 'unchanged');
+      return changes.some(({ breaking }) => breaking) ? 1 : 0;
+    }
+    const { outcome, changes } = releaseCatalogue(definition, file, args.values.reason);
+    if (changes.length > 0) console.log(changeLines(changes));
+    if (outcome !== 'refused') {
+      console.log(`${outcome}: ${file}`);
+      return 0;
+    }
+    console.error('Nothing was written. To release it all the same, say why: --reason "…"');
+    return 1;
+  } catch (error) {
+    if (error instanceof SealedOutboxError) console.error(`${error.code}: ${error.message}`);
+    else console.error(error);
+    return 1;
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));
