@@ -58,9 +58,9 @@ async function snippets(): Promise<string> {
 /** What is compatible passes: it becomes a promise only when it is released. */
 async function catalogue(): Promise<string> {
   const { definition } = await import('../functions/sample/catalogue/definition.ts');
-  const released = join(root, 'functions/sample/catalogue/catalogue.released.json');
-  if (!existsSync(released)) return `${released} is missing: restore it, or run npm run release-catalogue`;
-  const breaking = changesSinceRelease(definition, released).filter((change) => change.breaking);
+  const released = 'functions/sample/catalogue/catalogue.released.json';
+  if (!existsSync(join(root, released))) return `${released} is missing: restore it, or run npm run release-catalogue`;
+  const breaking = changesSinceRelease(definition, join(root, released)).filter((change) => change.breaking);
   if (breaking.length === 0) return '';
   return `${changeLines(breaking)}\nTo release it all the same: npm run release-catalogue -- --reason "…"`;
 }

@@ -1,5 +1,6 @@
 /**
- * The consuming side. Read in this order: `order.ts` (which event may be applied next), `apply.ts` (one event in one
+ * The consuming side. Read in this order: `read-event.ts` and `newest-event.ts` (from a message to
+ * what a handler sees), `order.ts` (which event may be applied next), `apply.ts` (one event in one
  * transaction), `batch.ts` (groups of a batch), `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
  */
 export {

@@ -52,4 +52,4 @@ export type { WindowLimits } from './relay/lane-state.ts';
 export type { RetryPolicy } from './relay/outcome.ts';
 export { type RelayConnection, type RelayEnd, type RelayOptions, type RelayReport, runRelay } from './relay/relay.ts';
 export type { Transaction } from './transaction-check.ts';
-export { catalogueRows, compiledCatalogue, defineCatalogue } from '../events/index.ts';
+export { catalogueRows, compiledCatalogue, defineCatalogue, upcaster } from '../events/index.ts';
