@@ -39,7 +39,9 @@ function sortKeys(value: Json): Json {
   );
 }
 
-/** Without annotations, keys and sets sorted, `{}` as `true`, `const` as an `enum` of one. Accepts what the schema accepts. */
+/**
+ * Without annotations, keys and sets sorted, `{}` as `true`, `const` as an `enum` of one. Accepts what the schema accepts.
+ */
 export function canonicalSchema(schema: unknown): CanonicalSchema {
   return sortKeys(canonical(schema as Json)) as CanonicalSchema;
 }
@@ -47,7 +49,7 @@ export function canonicalSchema(schema: unknown): CanonicalSchema {
 function canonical(schema: Json): Json {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema)
-    .filter(([key]) => !ANNOTATIONS.has(key))
+    .filter(([key, value]) => !ANNOTATIONS.has(key) && value !== undefined)
     .map(([key, value]): [string, Json] => {
       if (SCHEMAS.has(key)) return [key, canonical(value)];
       if (LISTS_OF_SCHEMAS.has(key) && isList(value)) return [key, value.map(canonical)];

@@ -31,9 +31,10 @@ const FAR_REACHING = new Set(
 /**
  * What changed between two canonical schemas of one version, in sentences.
  *
- * Within a version nothing may change for those who wrote or read it, except that an optional field is added: where the object was closed no
- * stored event can hold that field already, and readers look at the fields they know. So whatever has no breaking change
- * accepts every value that was accepted before; a property test holds it to that.
+ * Within a version nothing may change for those who wrote or read it, except that an optional field is added: where the
+ * object was closed no stored event can hold that field already, and readers look at the fields they know. So whatever
+ * has no breaking change accepts every value that was accepted before, and gives readers nothing else but fields that
+ * they do not know.
  */
 export function schemaChanges(released: CanonicalSchema, present: CanonicalSchema): SchemaChange[] {
   if (canonicalText(released) === canonicalText(present)) return [];
@@ -54,7 +55,9 @@ function* compare(was: CanonicalSchema, is: CanonicalSchema, at: string): Genera
     return;
   }
   for (const key of new Set([...Object.keys(was), ...Object.keys(is)])) {
-    if (canonicalText(was[key] ?? null) === canonicalText(is[key] ?? null)) continue;
+    // A keyword may have the value null, which is not the same as to be missing.
+    const inBoth = Object.hasOwn(was, key) && Object.hasOwn(is, key);
+    if (inBoth && canonicalText(was[key]) === canonicalText(is[key])) continue;
     yield* compareKeyword(key, was, is, `${at}/${escapePointer(key)}`);
   }
 }

@@ -16,8 +16,8 @@ export interface Upcaster {
 }
 
 /**
- * A step from one version of a type to the next, for `upcast` in its definition. The schemas come first and in a call of their own, so that
- * TypeScript knows both types when it reads the function.
+ * A step from one version of a type to the next, for `upcast` in its definition. The schemas come first and in a call of
+ * their own, so that TypeScript knows both types when it reads the function.
  *
  * ```ts
  * upcast: { 1: upcaster(invoiceIssued1, invoiceIssued2)((data) => ({ ...data, currency: 'EUR' })) },

@@ -23,6 +23,7 @@ describe('changes within a version that are compatible', () => {
   it.each<[string, unknown, unknown]>([
     ['other words', { ...closed, title: 'A' }, { ...closed, description: 'B', $comment: 'C', examples: [{ a: 1 }] }],
     ['another order of keys and fields', closed, Object.fromEntries(Object.entries(closed).toReversed())],
+    ['a keyword that is left undefined', closed, { ...closed, maxProperties: undefined }],
     ['another order of values', field({ enum: ['x', 'y'] }), field({ enum: ['y', 'x'] })],
     ['a constant as a list of one', field({ const: 'x' }), field({ enum: ['x'] })],
     ['a type as a list of one', field({ type: 'string' }), field({ type: ['string'] })],
@@ -168,6 +169,12 @@ describe('changes within a version that are breaking', () => {
       { type: 'object', additionalProperties: { type: 'integer' } },
       { type: 'object', additionalProperties: { type: 'integer' }, properties: { b: true } },
       [expect.stringContaining('/properties/b: a field was added to an open object') as string],
+    ],
+    [
+      'a constant that is null',
+      field({ enum: [null, 1] }),
+      field({ enum: [null, 1], const: null }),
+      [`/properties/a/const: was added as null: ${UNSHOWN}`],
     ],
     [
       'a condition',
