@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -16,7 +17,7 @@ Usage: node cli/release.ts <module> [<file>] [--reason <text>] [--check]
   --check    compares only and writes nothing
   --help     shows this
 
-Exit code: 0 released, unchanged or compatible, 1 refused or the catalogue is wrong, 2 wrong use.
+Exit code: 0 released, unchanged or compatible, 1 refused, or the catalogue or the file is wrong, 2 wrong use.
 `;
 
 /** @returns the process's exit code. */
@@ -49,6 +50,10 @@ async function main(argv: readonly string[]): Promise<number> {
     }
     const file = output ?? resolve(dirname(module), 'catalogue.released.json');
     if (args.values.check === true) {
+      if (!existsSync(file)) {
+        console.error(`${file} is missing: restore it, or release without --check.`);
+        return 1;
+      }
       const changes = changesSinceRelease(definition, file);
       console.log(changeLines(changes) || 'unchanged');
       return changes.some(({ breaking }) => breaking) ? 1 : 0;
