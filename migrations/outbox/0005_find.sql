@@ -165,9 +165,7 @@ begin
       end loop;
       continue;
     end if;
-    select d.position, d.sequence, d.state, d.last_error,
-           (select t.when_parked from outbox.event e join outbox.event_type t on t.type = e.type
-             where e.id = d.event_id order by t.schema_version desc limit 1) as when_parked
+    select d.position, d.sequence, d.state, d.last_error, outbox.policy_of(d.event_id) as when_parked
       into head
       from outbox.delivery d
      where d.destination = apply_parking.destination and d.aggregate_key = key and d.replay = 0
