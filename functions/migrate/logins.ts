@@ -2,7 +2,7 @@ import type { Login } from '../../shared/database/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
 
 /**
- * The variable `DATABASE_LOGINS`: `[{"user":"sealed_relay","roles":["outbox_relay"]}]`.
+ * The variable `DATABASE_LOGINS`: `[{"user":"sealed_relay","roles":["outbox_relay"],"connections":4}]`.
  *
  * @throws SealedOutboxError `LOGINS_SETTING` when it is missing or has another shape
  */
@@ -16,7 +16,7 @@ export function loginsFrom(variable: string | undefined): readonly Login[] {
   if (!Array.isArray(value) || !value.every(isLogin)) {
     throw new SealedOutboxError(
       'LOGINS_SETTING',
-      'DATABASE_LOGINS must be a JSON list of {"user", "roles"}: nothing was migrated. The deployment writes it.',
+      'DATABASE_LOGINS must be a JSON list of {"user", "roles", "connections"?}: nothing was migrated. The deployment writes it.',
     );
   }
   return value;
@@ -24,6 +24,7 @@ export function loginsFrom(variable: string | undefined): readonly Login[] {
 
 function isLogin(value: unknown): value is Login {
   if (typeof value !== 'object' || value === null) return false;
-  const { user, roles } = value as Record<string, unknown>;
-  return typeof user === 'string' && Array.isArray(roles) && roles.every((role) => typeof role === 'string');
+  const { user, roles, connections } = value as Record<string, unknown>;
+  const limited = connections === undefined || (Number.isInteger(connections) && Number(connections) >= 1);
+  return limited && typeof user === 'string' && Array.isArray(roles) && roles.every((role) => typeof role === 'string');
 }

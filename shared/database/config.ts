@@ -76,6 +76,20 @@ export function databaseConfig(env: Readonly<Record<string, string | undefined>>
   }
 }
 
+/**
+ * Reads `DATABASE_POOL_SIZE`, the most connections that one sandbox opens. The deployment sets it, because it also counts the sandboxes: all
+ * of them together must fit into the database. Default: 4.
+ *
+ * @throws DatabaseConfigError (`DATABASE_CONFIG`)
+ */
+export function poolSize(env: Readonly<Record<string, string | undefined>>): number {
+  const size = Number(env['DATABASE_POOL_SIZE'] ?? 4);
+  if (!Number.isInteger(size) || size < 1 || size > 100) {
+    throw new DatabaseConfigError('DATABASE_POOL_SIZE must be an integer from 1 to 100.');
+  }
+  return size;
+}
+
 function readAuthorities(file: string): string {
   try {
     return readFileSync(file, 'utf8');

@@ -6,6 +6,8 @@ import type { Queryable } from './queryable.ts';
 export interface Login {
   readonly user: string;
   readonly roles: readonly string[];
+  /** Most connections at once, of all its sandboxes together: the server refuses more (53300). Default: no limit of its own. */
+  readonly connections?: number;
 }
 
 /** How logins prove who they are: RDS's IAM tokens, or (on this machine only) a password that they share. */
@@ -14,8 +16,14 @@ export type LoginAuth = { readonly auth: 'iam' } | { readonly auth: 'password'; 
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /**
+ * A sandbox that is frozen keeps its connections, and one that is never thawed gives them back only when Lambda ends it: the server ends them
+ * earlier, so that they do not count against the limit for long. Whoever is thawed later asks first (`revalidate`).
+ */
+const IDLE_SESSION_TIMEOUT = '2min';
+
+/**
  * Creates the users that are missing and gives each exactly its roles: memberships of `outbox_*`, `inbox_*` and `sample_*` roles that are not
- * listed are revoked. Safe to repeat. Runs as a user that may create roles.
+ * listed are revoked, and its number of connections is limited. Safe to repeat. Runs as a user that may create roles.
  *
  * @throws SealedOutboxError `LOGIN_NAME` for a name that is not lower-case letters, digits and underscores.
  */
@@ -28,11 +36,13 @@ export async function ensureLogins(db: Queryable, logins: readonly Login[], how:
       );
     }
   }
-  for (const { user, roles } of logins) {
+  for (const { user, roles, connections } of logins) {
     const { rowCount } = await db.query('select from pg_roles where rolname = $1', [user]);
     if (rowCount === 0) await db.query(`create role ${user} login`);
     if (how.auth === 'iam') await db.query(`grant rds_iam to ${user}`);
     else await db.query(`alter role ${user} password ${pg.escapeLiteral(how.password)}`);
+    await db.query(`alter role ${user} connection limit ${connections === undefined ? -1 : Math.trunc(connections)}`);
+    await db.query(`alter role ${user} set idle_session_timeout = '${IDLE_SESSION_TIMEOUT}'`);
     for (const role of roles) await db.query(`grant ${role} to ${user}`);
     const { rows } = await db.query(
       `select granted.rolname as role

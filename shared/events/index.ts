@@ -31,13 +31,7 @@ export {
   RESERVED_TYPE_PREFIX,
   schemaName,
 } from './names.ts';
-export {
-  type EnvelopeFault,
-  isTraceparent,
-  type ParsedEnvelope,
-  parseEnvelope,
-  type ReceivedEvent,
-} from './parse-envelope.ts';
+export { type EnvelopeFault, type ParsedEnvelope, parseEnvelope, type ReceivedEvent } from './parse-envelope.ts';
 export type { DataOf, EventSchema } from './schema.ts';
 export { type Upcast, upcastData, type UpcastFault } from './upcast.ts';
 export { type Older, type Upcaster, upcaster } from './upcaster.ts';

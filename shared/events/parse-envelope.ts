@@ -1,3 +1,4 @@
+import { isTraceparent } from '../telemetry/index.ts';
 import { isAggregateIdLength, isSource, isStorableText, isTypeName, schemaName } from './names.ts';
 
 /** An event as a consumer gets it. */
@@ -36,12 +37,6 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const SEQUENCE = /^[1-9][0-9]{0,18}$/;
 const TIME =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
-const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/** A W3C trace context of version 00. */
-export function isTraceparent(text: string): boolean {
-  return TRACEPARENT.test(text);
-}
 
 /**
  * Reads a message body. Never throws, whatever the body; a reason names the attribute and the rule, never a value.

@@ -7,8 +7,9 @@ import type { AnyHandler } from './handlers.ts';
 import type { Invocation } from './invocation.ts';
 import type { OutcomeReport } from './outcome-report.ts';
 import { newestEvent } from './newest-event.ts';
-import { readEvent } from './read-event.ts';
+import { type ReadEvent, readEvent } from './read-event.ts';
 import type { ConsumerIdentity } from './register.ts';
+import { inMessageSpan, notedOn } from './trace.ts';
 
 /** All that a batch needs beside its messages. */
 export interface BatchWork {
@@ -55,8 +56,14 @@ async function processGroup(group: Group, work: BatchWork): Promise<readonly SQS
 
 /** Whether the message may be acknowledged. */
 async function processMessage(record: SQSRecord, behind: number, work: BatchWork): Promise<boolean> {
-  const { report } = work;
   const read = readEvent(work.catalogue, record.body);
+  return inMessageSpan(work.consumer.name, record, read.event, (span) =>
+    processRead(record, read, behind, { ...work, report: notedOn(span, work.report) }),
+  );
+}
+
+async function processRead(record: SQSRecord, read: ReadEvent, behind: number, work: BatchWork): Promise<boolean> {
+  const { report } = work;
   if (!read.ok) {
     report.failed(record, read.event, read.failure, behind);
     return false;

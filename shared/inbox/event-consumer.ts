@@ -1,7 +1,7 @@
 import middify, { type MiddyfiedHandler } from '@middy/core';
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import type pg from 'pg';
-import { transaction } from '../database/index.ts';
+import { revalidate, transaction } from '../database/index.ts';
 import type { CompiledCatalogue } from '../events/index.ts';
 import type { Log, Metrics } from '../telemetry/index.ts';
 import { processBatch } from './batch.ts';
@@ -12,6 +12,7 @@ import { type Invocation, startInvocation, type TimeMargins } from './invocation
 import type { StartingPoint } from './order.ts';
 import { outcomeReport } from './outcome-report.ts';
 import { type ConsumerIdentity, registerConsumer } from './register.ts';
+import { inBatchSpan } from './trace.ts';
 
 export type ConsumerOptions<C extends CompiledCatalogue> = {
   /** Under this name dedupe rows and positions are kept: `[a-z][a-z0-9-]{0,62}`. It never changes. */
@@ -31,6 +32,8 @@ export type ConsumerOptions<C extends CompiledCatalogue> = {
 );
 
 const DEFAULT_MARGINS: TimeMargins = { startMs: 3000, stopMs: 500 };
+/** A pool that was used within this time is not asked whether it still works. Milliseconds. */
+const IDLE_MS = 5_000;
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
 
 /**
@@ -65,6 +68,7 @@ export function eventConsumer<const C extends CompiledCatalogue>(
   const report = outcomeReport(name, options.log, options.metrics);
   const running = new Set<Invocation>();
   let registered = false;
+  let usedAt = Date.now();
 
   /** Once per process, in the first invocation: when the module loads the database may be away. */
   const register = async (invocation: Invocation): Promise<void> => {
@@ -73,14 +77,19 @@ export function eventConsumer<const C extends CompiledCatalogue>(
     registered = true;
   };
 
-  const handle = async (event: SQSEvent, context: Context): Promise<SQSBatchResponse> => {
-    const records = recordsOf(event);
+  /** Connections that were idle for so long may be dead: the process was frozen, and the server or a firewall has let them go. */
+  const revive = async (invocation: Invocation): Promise<void> => {
+    if (Date.now() - usedAt > IDLE_MS) await Promise.race([revalidate(pool), invocation.abandoned]);
+  };
+
+  const handle = async (records: readonly SQSRecord[], context: Context): Promise<SQSBatchResponse> => {
     // What an earlier invocation of this process left behind when it was frozen would hold its connections for ever.
     for (const earlier of running) if (earlier.isOverdue()) earlier.abandon();
     const invocation = startInvocation(pool, context, options.margins ?? DEFAULT_MARGINS);
     running.add(invocation);
     try {
       try {
+        await revive(invocation);
         await register(invocation);
       } catch (error) {
         if (error instanceof ConsumerChangedError) throw error;
@@ -94,13 +103,17 @@ export function eventConsumer<const C extends CompiledCatalogue>(
         await processBatch(records, { consumer, catalogue, handlerOf, invocation, concurrency, report, monotonicMs }),
       );
     } finally {
+      usedAt = Date.now();
       invocation.finish();
       running.delete(invocation);
     }
   };
 
   // middy's own early time-out would answer for the whole batch; `startInvocation` does it message by message.
-  return middify<SQSEvent, SQSBatchResponse>({ timeoutEarlyInMillis: 0 }).handler(handle);
+  return middify<SQSEvent, SQSBatchResponse>({ timeoutEarlyInMillis: 0 }).handler(async (event, context) => {
+    const records = recordsOf(event);
+    return inBatchSpan(name, records, () => handle(records, context));
+  });
 }
 
 function checkedHandlers<C extends CompiledCatalogue>(

@@ -3,12 +3,12 @@ import {
   type EventMetadata,
   isAggregateIdLength,
   isStorableText,
-  isTraceparent,
   maxBytes,
   pointerToPath,
   violations,
   writerValidator,
 } from '../events/index.ts';
+import { isTraceparent } from '../telemetry/index.ts';
 import { EventDataInvalidError, EventMalformedError, EventTooLargeError, EventTypeUnknownError } from './errors.ts';
 import { jsonFault } from './json-fault.ts';
 
@@ -100,11 +100,20 @@ function checkMetadata(metadata: EventMetadata, where: string): void {
   if (metadata.traceparent !== undefined && !isTraceparent(metadata.traceparent)) {
     malformed(`${where}.traceparent`, 'must be a W3C trace context of version 00');
   }
+  if (!fits(metadata)) malformed(where, `must have at most ${MAX_METADATA_BYTES} bytes together`);
+}
+
+function fits(metadata: EventMetadata): boolean {
   // PostgreSQL writes a blank behind each colon and comma.
   const blanks = 2 * METADATA_KEYS.size;
-  if (Buffer.byteLength(JSON.stringify(metadata)) + blanks > MAX_METADATA_BYTES) {
-    malformed(where, `must have at most ${MAX_METADATA_BYTES} bytes together`);
-  }
+  return Buffer.byteLength(JSON.stringify(metadata)) + blanks <= MAX_METADATA_BYTES;
+}
+
+/** The row with the trace that it was appended in; as it is where it names one itself, or has no room: a trace is never worth an event. */
+export function traced(row: AppendRow, traceparent: string | undefined): AppendRow {
+  if (traceparent === undefined || row.metadata?.traceparent !== undefined) return row;
+  const metadata = { ...row.metadata, traceparent };
+  return fits(metadata) ? { ...row, metadata } : row;
 }
 
 function checkKeys(object: object, known: ReadonlySet<string>, where: string): void {

@@ -1,7 +1,8 @@
 import { v7 } from 'uuid';
 import type { Result } from '../database/index.ts';
 import type { Catalogue, CompiledCatalogue, EventData, EventMetadata, EventType } from '../events/index.ts';
-import { type AnyEvent, appendRow } from './append.ts';
+import { activeTraceparent, inSpan } from '../telemetry/index.ts';
+import { type AnyEvent, appendRow, traced } from './append.ts';
 import { appendErrorOf, EventMalformedError } from './errors.ts';
 import { checkTransaction, type Transaction } from './transaction-check.ts';
 
@@ -68,11 +69,30 @@ export function createOutbox<C extends Catalogue>({ catalogue }: OutboxOptions<C
         throw new EventMalformedError('events', 'events must be an array. Nothing was appended.');
       }
       if (events.length === 0) return [];
-      const rows = events.map((event: AnyEvent, index) => appendRow(catalogue, event, index, v7()));
-      const result = await runAppend(tx, JSON.stringify(rows));
-      const sequences = new Map(result.rows.map((row) => [row.id, row.sequence]));
-      return rows.map(({ id }) => ({ id, sequence: BigInt(sequences.get(id)) }));
+      return inSpan('append outbox', appendSpan(events), async (span) => {
+        const rows = events.map((event: AnyEvent, index) =>
+          traced(appendRow(catalogue, event, index, v7()), span.traceparent),
+        );
+        const result = await runAppend(tx, JSON.stringify(rows));
+        const sequences = new Map(result.rows.map((row) => [row.id, row.sequence]));
+        return rows.map(({ id }) => ({ id, sequence: BigInt(sequences.get(id)) }));
+      });
     },
+  };
+}
+
+/** Continues the active span, or else the trace that the events themselves name. */
+function appendSpan(events: readonly AnyEvent[]): Parameters<typeof inSpan>[1] {
+  return {
+    kind: 'producer',
+    attributes: {
+      'messaging.system': 'sealed_outbox',
+      'messaging.operation.name': 'append',
+      'messaging.operation.type': 'create',
+      'messaging.destination.name': 'outbox',
+      'messaging.batch.message_count': events.length,
+    },
+    parent: activeTraceparent() ?? events.find((event) => event?.metadata?.traceparent)?.metadata?.traceparent,
   };
 }
 

@@ -5,6 +5,7 @@ import { type Answer, problemAnswer, ProblemError } from './problem.ts';
 import type { HttpEvent } from './request.ts';
 import { routeOf } from './routes.ts';
 import type { Service } from './service.ts';
+import { inRequestSpan } from './trace.ts';
 
 /** What API Gateway takes as an answer. */
 interface HttpResult {
@@ -20,12 +21,17 @@ export type ApiHandler = (event: HttpEvent, context: Context) => Promise<HttpRes
 
 /** The Lambda handler of the sample API. */
 export function createHandler(service: Service): ApiHandler {
-  return middyfy<HttpEvent, HttpResult>()
-    .onError((request) => {
-      const problem = problemOf(service, request.error);
-      request.response = result(problemAnswer(problem, request.event.rawPath));
-    })
-    .handler(async (event) => result(await routeOf(event)(service, event)));
+  return middyfy<HttpEvent, HttpResult>().handler(async (event) =>
+    result(await inRequestSpan(service, event, () => answerTo(service, event))),
+  );
+}
+
+async function answerTo(service: Service, event: HttpEvent): Promise<Answer> {
+  try {
+    return await routeOf(event)(service, event);
+  } catch (error) {
+    return problemAnswer(problemOf(service, error), event.rawPath);
+  }
 }
 
 function result(answer: Answer): HttpResult {

@@ -19,4 +19,5 @@ export const handler = createHandler({
   outbox: createOutbox({ catalogue }),
   log,
   newId: () => v7(),
+  lambdaTrace: () => process.env['_X_AMZN_TRACE_ID'],
 });

@@ -1,4 +1,4 @@
-import { type DataOf, isTraceparent, violations } from '../../../shared/events/index.ts';
+import { type DataOf, violations } from '../../../shared/events/index.ts';
 import { ProblemError } from './problem.ts';
 import type { schemas } from './schemas.ts';
 import { validators } from './validators.generated.js';
@@ -21,7 +21,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 
 /** The gateway sends header names in lower case; a caller in tests or behind another gateway may not. */
-function header(event: HttpEvent, name: string): string | undefined {
+export function header(event: HttpEvent, name: string): string | undefined {
   const found = Object.entries(event.headers).find(([key]) => key.toLowerCase() === name);
   return found?.[1];
 }
@@ -43,12 +43,6 @@ export function idempotencyKey(event: HttpEvent): string {
     );
   }
   return key;
-}
-
-/** The caller's trace, if it is one. */
-export function traceparent(event: HttpEvent): string | undefined {
-  const value = header(event, 'traceparent');
-  return value !== undefined && isTraceparent(value) ? value : undefined;
 }
 
 /** @throws ProblemError 413, 415 */

@@ -1,12 +1,13 @@
-import { revalidate } from './connection.ts';
+import { revalidate } from '../../../shared/database/index.ts';
 import { answerOnce, requestHash } from './idempotency.ts';
 import { issueInvoice } from './issue-invoice.ts';
 import { openApiText } from './openapi.ts';
 import { type Answer, ProblemError } from './problem.ts';
 import { readInvoice } from './read-invoice.ts';
 import { recordPayment } from './record-payment.ts';
-import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId, traceparent } from './request.ts';
+import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId } from './request.ts';
 import type { Service } from './service.ts';
+import { traceMetadata } from './trace.ts';
 import { type Unit, unitOfWork } from './unit-of-work.ts';
 
 type Route = (service: Service, event: HttpEvent) => Promise<Answer>;
@@ -49,8 +50,7 @@ async function write(
   hash: Buffer,
   work: (unit: Unit) => Promise<Answer>,
 ): Promise<Answer> {
-  const trace = traceparent(event);
-  const metadata = trace === undefined ? {} : { traceparent: trace };
+  const metadata = traceMetadata(service, event);
   await revalidate(service.pool);
   return unitOfWork(service.pool, metadata, (unit) => answerOnce(unit.tx, key, hash, () => work(unit)));
 }

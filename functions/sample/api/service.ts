@@ -10,4 +10,6 @@ export interface Service {
   readonly log: Log;
   /** A new UUID. */
   readonly newId: () => string;
+  /** Trace header of the invocation, as Lambda gives it. */
+  readonly lambdaTrace: () => string | undefined;
 }

@@ -1,14 +1,11 @@
 import { Logger } from '@aws-lambda-powertools/logger';
-import { createPool, databaseConfig } from '../../../shared/database/index.ts';
+import { createPool, databaseConfig, poolSize } from '../../../shared/database/index.ts';
 import { eventConsumer } from '../../../shared/inbox/index.ts';
 import { emfMetrics } from '../../../shared/telemetry/index.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { handlers } from './handlers.ts';
 
 const log = new Logger();
-
-/** Invoices in one batch (at most ten messages) that are worked on at once, each on a connection of its own. */
-const CONNECTIONS = 4;
 
 /** Consumes the queue `ledger.fifo`: a read model of invoices that follows their events strictly in order. */
 export const handler = eventConsumer({
@@ -17,7 +14,7 @@ export const handler = eventConsumer({
   startingPoint: 'beginning',
   catalogue,
   handlers,
-  pool: createPool(databaseConfig(process.env), { max: CONNECTIONS, applicationName: 'ledger', log }),
+  pool: createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'ledger', log }),
   log,
   metrics: emfMetrics({
     dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'local' },

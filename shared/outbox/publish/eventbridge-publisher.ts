@@ -5,9 +5,9 @@ import {
   type PutEventsRequestEntry,
   type PutEventsResultEntry,
 } from '@aws-sdk/client-eventbridge';
+import { xrayTraceHeader } from '../../telemetry/index.ts';
 import { awsCall } from './aws-call.ts';
 import type { Message, Publisher, PublishResult } from './publisher.ts';
-import { xrayTraceHeader } from './xray-trace-header.ts';
 
 export interface EventBridgePublisherOptions {
   readonly client: EventBridgeClient;

@@ -1,4 +1,5 @@
 import { GetQueueAttributesCommand, type SendMessageBatchRequestEntry, type SQSClient } from '@aws-sdk/client-sqs';
+import { xrayTraceHeader } from '../../telemetry/index.ts';
 import { awsCall } from './aws-call.ts';
 import { PublishError } from './publish-error.ts';
 import type { Message, Publisher, PublishResult } from './publisher.ts';
@@ -64,9 +65,14 @@ const NO_ANSWER: PublishResult = {
 };
 
 function entryOf(message: Message, index: number, fifo: boolean): SendMessageBatchRequestEntry {
+  const traceHeader = message.traceparent === undefined ? undefined : xrayTraceHeader(message.traceparent);
   return {
     Id: String(index),
     MessageBody: message.body,
+    // A system attribute: it does not count against the limits of a message.
+    ...(traceHeader !== undefined && {
+      MessageSystemAttributes: { AWSTraceHeader: { DataType: 'String', StringValue: traceHeader } },
+    }),
     ...(fifo && { MessageGroupId: message.groupId, MessageDeduplicationId: message.deduplicationId }),
   };
 }

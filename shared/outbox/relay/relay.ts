@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Queryable } from '../../database/index.ts';
 import { SealedOutboxError } from '../../errors/index.ts';
-import type { Log } from '../../telemetry/index.ts';
+import { inSpan, type Log } from '../../telemetry/index.ts';
 import type { Publisher } from '../publish/publisher.ts';
 import { unroutable } from '../publish/unroutable.ts';
 import { type Circuit, closedCircuit, failed, passed, waitFor } from './circuit.ts';
@@ -15,6 +15,7 @@ import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts
 import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
 import { reportOutage } from './remedy.ts';
+import { tracedPublisher } from './traced-publisher.ts';
 
 /** A connection of the relay's own. It is used by nothing else, and carries no state of a session. */
 export interface RelayConnection extends Queryable {
@@ -81,7 +82,19 @@ interface Run {
  * Every event is sent at least once; per aggregate and destination, first occurrences leave in sequence order, with any number of relays. A lost
  * connection costs repeats, never events: the relay opens another and fetches again what was not settled.
  */
-export async function runRelay(options: RelayOptions): Promise<RelayReport> {
+export function runRelay(options: RelayOptions): Promise<RelayReport> {
+  return inSpan('relay run', { attributes: { 'sealed_outbox.relay.slot': options.slot } }, async (span) => {
+    const report = await runSessions(options);
+    span.set({
+      'sealed_outbox.relay.ended': report.ended,
+      'sealed_outbox.relay.published': report.published,
+      'sealed_outbox.relay.parked': report.parked,
+    });
+    return report;
+  });
+}
+
+async function runSessions(options: RelayOptions): Promise<RelayReport> {
   const clock = options.clock ?? systemClock;
   checkLease(options);
   const run: Run = {
@@ -232,7 +245,7 @@ async function runDestination(
     lease,
     destination,
     source,
-    publisher,
+    publisher: tracedPublisher(publisher, destination),
     circuit,
     clock,
     random: run.random,

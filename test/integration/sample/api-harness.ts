@@ -87,6 +87,7 @@ export function sampleApi(pool: pg.Pool): Api {
     outbox: createOutbox({ catalogue }),
     log: { debug: write, info: write, warn: write, error: write },
     newId: () => v7(),
+    lambdaTrace: () => undefined,
   });
   const api: Api = {
     log,

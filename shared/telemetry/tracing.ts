@@ -1,0 +1,99 @@
+import {
+  type Attributes,
+  context,
+  type Context,
+  type Link,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { spanContextOf, traceparentOf } from './trace-context.ts';
+
+/** OpenTelemetry's API alone: where no SDK is registered, spans are nothing and cost next to nothing. */
+const tracer = trace.getTracer('sealed-outbox');
+
+export interface SpanStart {
+  /** Default: `internal`. */
+  readonly kind?: 'client' | 'consumer' | 'producer' | 'server';
+  /** Names, ids and counts; never a value of a payload. */
+  readonly attributes?: Attributes;
+  /** `traceparent` of the span that this one continues; `none`: it begins a trace. Default: the active span. */
+  readonly parent?: string | undefined;
+  /** `traceparent` of each message that the span deals with, where it has one. */
+  readonly links?: readonly (string | undefined)[];
+}
+
+/** What may be said of a span while its work goes on. */
+export interface OpenSpan {
+  /** Names the span to messages and to other spans; undefined without an SDK. */
+  readonly traceparent: string | undefined;
+  set(attributes: Attributes): void;
+  /** The work failed. `type` is a code or a class of failures, never an error's message, which may quote payloads. */
+  fail(type: string): void;
+}
+
+/**
+ * Runs `work` in a span of its own, which is active meanwhile and ends with it. An error is noted by its `code` and passes on.
+ */
+export async function inSpan<T>(name: string, start: SpanStart, work: (span: OpenSpan) => Promise<T>): Promise<T> {
+  const { kind, attributes = {}, parent, links = [] } = start;
+  const within = contextOf(parent);
+  const span = tracer.startSpan(
+    name,
+    { kind: kind === undefined ? SpanKind.INTERNAL : KINDS[kind], attributes, links: links.flatMap(linkTo) },
+    within,
+  );
+  const open = openSpan(span);
+  try {
+    return await context.with(trace.setSpan(within, span), () => work(open));
+  } catch (error) {
+    open.fail(codeOf(error));
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+/** Names the active span, or is undefined where nobody traces. */
+export function activeTraceparent(): string | undefined {
+  const active = trace.getActiveSpan();
+  return active === undefined ? undefined : traceparentOf(active.spanContext());
+}
+
+const KINDS = {
+  client: SpanKind.CLIENT,
+  consumer: SpanKind.CONSUMER,
+  producer: SpanKind.PRODUCER,
+  server: SpanKind.SERVER,
+};
+
+function contextOf(parent: string | undefined): Context {
+  const active = context.active();
+  if (parent === 'none') return trace.deleteSpan(active);
+  const remote = spanContextOf(parent);
+  return remote === undefined ? active : trace.setSpanContext(active, remote);
+}
+
+function linkTo(traceparent: string | undefined): Link[] {
+  const linked: SpanContext | undefined = spanContextOf(traceparent);
+  return linked === undefined ? [] : [{ context: linked }];
+}
+
+function openSpan(span: Span): OpenSpan {
+  return {
+    traceparent: traceparentOf(span.spanContext()),
+    set: (attributes) => void span.setAttributes(attributes),
+    fail: (type) => {
+      span.setAttribute('error.type', type);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    },
+  };
+}
+
+/** OpenTelemetry's word for an error that has no name of its own: `_OTHER`. */
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && /^[A-Za-z0-9_.]{1,60}$/.test(code) ? code : '_OTHER';
+}
