@@ -25,6 +25,11 @@ export interface EventApiProps extends FunctionDefaults {
   readonly login: DatabaseLogin;
   /** Who may call: `iam` (signed requests) or `open` (everybody who reaches it). */
   readonly access: 'iam' | 'open';
+  /**
+   * Requests that are in the database at once, each on a connection of its own. The server refuses more, and such a request is answered
+   * with 503 and `Retry-After`: a rush of callers takes no connection from the relay or the consumers. Default: 40.
+   */
+  readonly connections?: number;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -44,7 +49,7 @@ export class EventApi extends Construct {
       timeout: Duration.seconds(25),
       memorySize: 1024,
     });
-    props.database.connect(this.function, props.login);
+    props.database.connect(this.function, props.login, props.connections ?? 40);
 
     const authorizer: IHttpRouteAuthorizer =
       props.access === 'iam' ? new HttpIamAuthorizer() : new HttpNoneAuthorizer();

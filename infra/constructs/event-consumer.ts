@@ -15,8 +15,10 @@ export interface EventConsumerProps extends FunctionDefaults {
   readonly database: OutboxDatabase;
   readonly login: DatabaseLogin;
   readonly timeout: Duration;
-  /** Batches handled at once, 2 or more. Each holds one database connection. Default: 10. */
+  /** Batches handled at once, 2 or more: that many sandboxes. Default: 10. */
   readonly maxConcurrency?: number;
+  /** Database connections of one sandbox: groups of a batch that are worked on side by side. Default: 4. */
+  readonly connections?: number;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -29,7 +31,7 @@ export class EventConsumer extends Construct {
 
   constructor(scope: Construct, id: string, props: EventConsumerProps) {
     super(scope, id);
-    const { source, consumer } = props;
+    const { source, consumer, maxConcurrency = 10, connections = 4 } = props;
     if (props.timeout.toSeconds() * VISIBILITY_PER_TIMEOUT > source.visibilityTimeout.toSeconds()) {
       throw new RangeError(
         `${this.node.path}: the time-out of ${props.timeout.toSeconds()} s needs a visibility time-out of ` +
@@ -41,15 +43,19 @@ export class EventConsumer extends Construct {
       ...props,
       serviceName: consumer,
       description: `Applies events: ${consumer}`,
-      environment: { OUTBOX_INSTALLATION: Stack.of(this).stackName, ...props.environment },
+      environment: {
+        OUTBOX_INSTALLATION: Stack.of(this).stackName,
+        DATABASE_POOL_SIZE: String(connections),
+        ...props.environment,
+      },
     });
-    props.database.connect(this.function, props.login);
+    props.database.connect(this.function, props.login, maxConcurrency * connections);
     this.function.addEventSource(
       new SqsEventSource(source.queue, {
         batchSize: BATCH_SIZE,
         // Without it one failed message returns the whole batch, and nine applied ones come again.
         reportBatchItemFailures: true,
-        maxConcurrency: props.maxConcurrency ?? 10,
+        maxConcurrency,
       }),
     );
   }

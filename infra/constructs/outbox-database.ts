@@ -38,7 +38,17 @@ export interface OutboxDatabaseProps extends FunctionDefaults {
   readonly migrateEntry: string;
   /** Who migrates: owns the database, may create roles, is no superuser. */
   readonly migrator: string;
+  /**
+   * Connections that all functions of this database may hold together; below the server's `max_connections`, with room for people and for
+   * what else uses it. What is given to {@link OutboxDatabase.connect} is counted against it. Default: 200.
+   */
+  readonly maxConnections?: number;
 }
+
+/** Two deployments at once, one of which waits for the other. */
+const MIGRATOR_CONNECTIONS = 2;
+/** A scheduled function on one connection, and one run that overlaps. */
+const SCHEDULED_CONNECTIONS = 2;
 
 /**
  * The outbox's database: its connection, its schema, and one login user per function.
@@ -55,11 +65,13 @@ export class OutboxDatabase extends Construct {
   private readonly connection: DatabaseConnection;
   private readonly trigger: Trigger;
   private readonly certificateAuthorities: LayerVersion | undefined;
-  private readonly logins: DatabaseLogin[] = [];
+  private readonly logins: (DatabaseLogin & { readonly connections: number })[] = [];
+  private readonly maxConnections: number;
 
   constructor(scope: Construct, id: string, props: OutboxDatabaseProps) {
     super(scope, id);
     const { auth } = (this.connection = props.connection);
+    this.maxConnections = props.maxConnections ?? 200;
     if (auth.kind === 'iam') {
       const file = auth.certificateAuthorities;
       this.certificateAuthorities = new LayerVersion(this, 'CertificateAuthorities', {
@@ -83,9 +95,22 @@ export class OutboxDatabase extends Construct {
     this.keepTriggerLogsFinite(props.logRetention ?? RetentionDays.ONE_MONTH);
   }
 
-  /** Lets `fn` connect as a user of its own. The user is created by the migration, which runs before `fn` is deployed. */
-  connect(fn: LambdaFunction, login: DatabaseLogin): void {
-    this.logins.push(login);
+  /**
+   * Lets `fn` connect as a user of its own. The user is created by the migration, which runs before `fn` is deployed.
+   *
+   * @param connections at once, of all sandboxes of `fn` together: how many there may be times the size of their pools. The server holds the
+   * user to it. Default: 2, for a scheduled function with one.
+   * @throws RangeError when the functions together may open more than `maxConnections`
+   */
+  connect(fn: LambdaFunction, login: DatabaseLogin, connections: number = SCHEDULED_CONNECTIONS): void {
+    this.logins.push({ ...login, connections });
+    const sum = this.logins.reduce((total, it) => total + it.connections, MIGRATOR_CONNECTIONS);
+    if (sum > this.maxConnections) {
+      throw new RangeError(
+        `${this.node.path}: the functions may open ${sum} connections, maxConnections is ${this.maxConnections}. ` +
+          'Lower maxConcurrency or connections of a function, or raise maxConnections as far as the server allows.',
+      );
+    }
     this.giveAccess(fn, login.user);
     this.trigger.executeBefore(fn);
   }

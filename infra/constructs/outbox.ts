@@ -72,7 +72,9 @@ export class Outbox extends Construct {
       scheduled: true,
     });
     for (const [, destination] of destinations) grantPublish(destination, this.relayFunction);
-    database.connect(this.relayFunction, { user: 'sealed_relay', roles: ['outbox_relay'] });
+    // One connection a run; so many runs overlap at most, and one more where a start is late.
+    const runs = Math.ceil(longestRun.plus(GRACE).toSeconds() / 60) + 1;
+    database.connect(this.relayFunction, { user: 'sealed_relay', roles: ['outbox_relay'] }, runs);
     this.relaySchedule = this.everyMinute('RelaySchedule', slot, this.relayFunction);
 
     this.monitorFunction = new NodeFunction(this, 'Monitor', {

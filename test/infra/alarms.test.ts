@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { ruleOf } from '../../local/cloudwatch/alarms.ts';
 import { LAG_RULES } from '../support/lag-rules.ts';
+import { documentedMetrics } from '../support/metrics-table.ts';
 import { ROOT, synthesise } from './synthesised.ts';
 
 describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) => {
@@ -33,6 +34,17 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     for (const name of ['parked-ledger', 'orphaned-ledger']) expect(named(name)?.['TreatMissingData']).toBe('ignore');
     // SQS stops reporting for a queue that nobody uses.
     expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
+  });
+
+  it('read the metrics that docs/observability.md says, and no other of ours', () => {
+    const ours = alarms.filter((alarm) => alarm['Namespace'] === 'SealedOutbox');
+    const read = ours.map((alarm) => {
+      const destination = alarm['Dimensions'].find(({ Name }: { Name: string }) => Name === 'Destination')?.Value;
+      const name = String(alarm['AlarmName']).replace(`sealed-outbox-${stage}-service-`, '');
+      return `${alarm['MetricName']}: ${destination === undefined ? name : name.replace(destination, '…')}`;
+    });
+    const documented = documentedMetrics().filter(({ alarm }) => alarm !== '');
+    expect(new Set(read)).toEqual(new Set(documented.map(({ name, alarm }) => `${name}: ${alarm}`)));
   });
 
   it('want more than one bad measurement, and not every one', () => {

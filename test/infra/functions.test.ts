@@ -80,11 +80,11 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
     expect(migrate.Properties['Timeout']).toBe(600);
     expect(Number(trigger?.['Timeout'])).toBe(600_000);
     expect(JSON.parse(variablesOf(migrate)['DATABASE_LOGINS'])).toEqual([
-      { user: 'sealed_relay', roles: ['outbox_relay'] },
-      { user: 'sealed_monitor', roles: ['outbox_monitor'] },
-      { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
-      { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
-      { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
+      { user: 'sealed_relay', roles: ['outbox_relay'], connections: 4 },
+      { user: 'sealed_monitor', roles: ['outbox_monitor'], connections: 2 },
+      { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'], connections: 40 },
+      { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 40 },
+      { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'], connections: 40 },
     ]);
   });
 

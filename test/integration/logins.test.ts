@@ -45,6 +45,19 @@ describe('the users of functions', () => {
     expect(Object.values(rows[0])).toEqual([false, false, false, false, false]);
   });
 
+  it('are held to their number of connections, and lose those that nobody uses', async () => {
+    const settings = async () => {
+      const { rows } = await db.query('select rolconnlimit as "limit", rolconfig as config from pg_roles where rolname = $1', [
+        user,
+      ]);
+      return rows[0];
+    };
+    await ensureLogins(db, [{ user, roles: [], connections: 40 }], password);
+    expect(await settings()).toEqual({ limit: 40, config: ['idle_session_timeout=2min'] });
+    await ensureLogins(db, [{ user, roles: [] }], password);
+    expect(await settings()).toMatchObject({ limit: -1 });
+  });
+
   it('stay as they are when nothing changed', async () => {
     const logins = [{ user, roles: ['outbox_relay'] }];
     await ensureLogins(db, logins, password);

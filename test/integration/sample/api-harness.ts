@@ -78,7 +78,7 @@ export interface Api {
   readonly seen: ReadonlySet<string>;
 }
 
-export function sampleApi(pool: pg.Pool): Api {
+export function sampleApi(pool: pg.Pool, lambdaTrace: () => string | undefined = () => undefined): Api {
   const log: string[] = [];
   const seen = new Set<string>();
   const write = (message: string, fields?: unknown): void => void log.push(JSON.stringify({ message, fields }));
@@ -87,7 +87,7 @@ export function sampleApi(pool: pg.Pool): Api {
     outbox: createOutbox({ catalogue }),
     log: { debug: write, info: write, warn: write, error: write },
     newId: () => v7(),
-    lambdaTrace: () => undefined,
+    lambdaTrace,
   });
   const api: Api = {
     log,

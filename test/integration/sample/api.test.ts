@@ -87,6 +87,18 @@ describe('POST /invoices', () => {
     expect((await eventsOf(String(reply.body['id'])))[0]).toMatchObject({ metadata: {} });
   });
 
+  it.each([
+    ['the gateway', { 'X-Amzn-Trace-Id': 'Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1' }],
+    ['Lambda, where the gateway names no parent', { 'X-Amzn-Trace-Id': 'Root=1-0af76519-16cd43dd8448eb211c80319c' }],
+    ['Lambda, where the caller sends nonsense', { traceparent: '00-0-0-01', 'X-Amzn-Trace-Id': 'Root=;Parent=' }],
+  ])("hands on AWS's trace of %s where the caller has none", async (_whose, headers) => {
+    const traced = sampleApi(pool, () => 'Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1');
+    const reply = await traced.post('/invoices', order(), headers);
+    expect((await eventsOf(String(reply.body['id'])))[0]).toMatchObject({
+      metadata: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+    });
+  });
+
   it('reads a body in base64, and a media type with its charset', async () => {
     const body = new TextEncoder().encode(JSON.stringify(order()));
     const reply = await api.post('/invoices', body, { 'content-type': 'Application/JSON; charset="UTF-8"' });

@@ -7,6 +7,9 @@ describe('DATABASE_LOGINS', () => {
       { user: 'sealed_relay', roles: ['outbox_relay'] },
       { user: 'a', roles: [] },
     ]);
+    expect(loginsFrom('[{"user":"a","roles":[],"connections":40}]')).toEqual([
+      { user: 'a', roles: [], connections: 40 },
+    ]);
     expect(loginsFrom('[]')).toEqual([]);
   });
 
@@ -20,6 +23,9 @@ describe('DATABASE_LOGINS', () => {
     '[{"user":"a"}]',
     '[{"user":1,"roles":[]}]',
     '[{"user":"a","roles":[1]}]',
+    '[{"user":"a","roles":[],"connections":0}]',
+    '[{"user":"a","roles":[],"connections":1.5}]',
+    '[{"user":"a","roles":[],"connections":"40"}]',
   ])('is refused as %s before anything is done', (variable) => {
     expect(() => loginsFrom(variable)).toThrow(expect.objectContaining({ code: 'LOGINS_SETTING' }));
   });

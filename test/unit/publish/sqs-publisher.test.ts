@@ -53,6 +53,22 @@ describe('publishing to SQS', () => {
     });
   });
 
+  it('hands a trace context on as AWS writes it, and none that is none', async () => {
+    const { sqs, publisher } = publisherWith(false);
+    sqs.on(SendMessageBatchCommand).resolves({});
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    await publisher.publish([{ ...message('x'), traceparent }, { ...message('y'), traceparent: 'nonsense' }]);
+    const StringValue = 'Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1';
+    expect(sqs.commandCalls(SendMessageBatchCommand)[0]?.args[0].input.Entries).toEqual([
+      {
+        Id: '0',
+        MessageBody: '{"id":"x"}',
+        MessageSystemAttributes: { AWSTraceHeader: { DataType: 'String', StringValue } },
+      },
+      { Id: '1', MessageBody: '{"id":"y"}' },
+    ]);
+  });
+
   it('gives a standard queue no group and no id against repeats, which it would refuse', async () => {
     const { sqs, publisher } = publisherWith(false);
     sqs.on(SendMessageBatchCommand).resolves({});
