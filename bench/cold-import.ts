@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundle } from '../infra/constructs/bundle.ts';
 
-const FUNCTIONS = {
+export const FUNCTIONS = {
   relay: 'functions/relay/index.ts',
   ledger: 'functions/sample/ledger/index.ts',
   api: 'functions/sample/api/index.ts',
@@ -34,7 +34,7 @@ const SETTINGS = {
 };
 
 /** Milliseconds of each run, ascending. */
-function imports(runs: number, file: string, ...options: string[]): number[] {
+export function imports(runs: number, file: string, ...options: string[]): number[] {
   const script = `const t = performance.now(); await import(${JSON.stringify(pathToFileURL(file).href)}); console.log(performance.now() - t); process.exit();`;
   const times = Array.from({ length: runs }, () => {
     const child = spawnSync(process.execPath, [...options, '--input-type=module', '--eval', script], {

@@ -7,11 +7,23 @@
  *
  * How each is measured: docs/benchmarks.md.
  */
+import { consumerBenchmarks } from './consumer/index.ts';
+import type { Benchmark } from './harness/benchmark.ts';
 import { readOptions, UsageError } from './harness/options.ts';
-import { benchRelay } from './harness/run.ts';
+import { runBenchmarks } from './harness/run.ts';
 import { relayBenchmarks } from './relay/index.ts';
 
-const USAGE = `Usage: npm run bench -- relay [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
+const SUBJECTS: Readonly<Record<string, readonly Benchmark[]>> = {
+  relay: relayBenchmarks,
+  consumer: consumerBenchmarks,
+};
+
+const listed = Object.entries(SUBJECTS).map(
+  ([subject, benchmarks]) =>
+    `Benchmarks of the ${subject}:\n${benchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\n')}`,
+);
+
+const USAGE = `Usage: npm run bench -- relay|consumer [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
        npm run bench -- cold-import [runs]
 
   --quick        a tenth of the sizes: shows that everything works, its numbers are rough
@@ -20,15 +32,15 @@ const USAGE = `Usage: npm run bench -- relay [--quick] [--only NAME,…] [--json
   --report FILE  writes them as tables in Markdown, with date, commit and versions
   --profile      writes CPU profiles of the relay's process into .local/profiles/
 
-Benchmarks of the relay:
-${relayBenchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\n')}
+${listed.join('\n\n')}
 
 Exit status: 0 when everything ran, whether or not goals were reached; 1 when something could not be measured.`;
 
 const [subject, ...args] = process.argv.slice(2);
 try {
+  const benchmarks = SUBJECTS[subject ?? ''];
   if (subject === undefined || args.includes('--help') || subject === '--help') console.log(USAGE);
-  else if (subject === 'relay') process.exitCode = await benchRelay(readOptions(args, relayBenchmarks));
+  else if (benchmarks !== undefined) process.exitCode = await runBenchmarks(readOptions(args, benchmarks));
   else if (subject === 'cold-import') {
     const { coldImport } = await import('./cold-import.ts');
     coldImport(Number(args[0] ?? 11));

@@ -13,7 +13,7 @@ import { type BenchServer, startServer } from './server.ts';
 const patience = (expected: number): number => 3 * expected + 5;
 
 /** Runs what was chosen and writes the figures after each. Answers with the exit code. */
-export async function benchRelay({ quick, profile, json, report, chosen }: Options): Promise<number> {
+export async function runBenchmarks({ quick, profile, json, report, chosen }: Options): Promise<number> {
   const outcomes: Outcome[] = [];
   let setting: Setting | undefined;
   const write = (): void => {

@@ -8,11 +8,12 @@ import {
   SpanKind,
   SpanStatusCode,
   trace,
+  type TracerProvider,
 } from '@opentelemetry/api';
 import { spanContextOf, traceparentOf } from './trace-context.ts';
 
-/** OpenTelemetry's API alone: where no SDK is registered, spans are nothing and cost next to nothing. */
-const tracer = trace.getTracer('sealed-outbox');
+const SCOPE = 'sealed-outbox';
+const tracer = trace.getTracer(SCOPE);
 
 export interface SpanStart {
   /** Default: `internal`. */
@@ -36,8 +37,12 @@ export interface OpenSpan {
 
 /**
  * Runs `work` in a span of its own, which is active meanwhile and ends with it. An error is noted by its `code` and passes on.
+ *
+ * This is OpenTelemetry's API alone. Where no SDK is registered nothing is made, because even spans that are nothing cost 4 µs a message (links and
+ * parents are parsed for them), and this costs 0.2.
  */
 export async function inSpan<T>(name: string, start: SpanStart, work: (span: OpenSpan) => Promise<T>): Promise<T> {
+  if (nobodyTraces()) return work(NO_SPAN);
   const { kind, attributes = {}, parent, links = [] } = start;
   const within = contextOf(parent);
   const span = tracer.startSpan(
@@ -61,6 +66,14 @@ export function activeTraceparent(): string | undefined {
   const active = trace.getActiveSpan();
   return active === undefined ? undefined : traceparentOf(active.spanContext());
 }
+
+/** The API's own provider stands in until an SDK registers one; only then it has a tracer to hand on to. */
+function nobodyTraces(): boolean {
+  const provider: TracerProvider & { getDelegateTracer?(name: string): unknown } = trace.getTracerProvider();
+  return provider.getDelegateTracer !== undefined && provider.getDelegateTracer(SCOPE) === undefined;
+}
+
+const NO_SPAN: OpenSpan = { traceparent: undefined, set: () => {}, fail: () => {} };
 
 const KINDS = {
   client: SpanKind.CLIENT,

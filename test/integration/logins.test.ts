@@ -47,9 +47,10 @@ describe('the users of functions', () => {
 
   it('are held to their number of connections, and lose those that nobody uses', async () => {
     const settings = async () => {
-      const { rows } = await db.query('select rolconnlimit as "limit", rolconfig as config from pg_roles where rolname = $1', [
-        user,
-      ]);
+      const { rows } = await db.query(
+        'select rolconnlimit as "limit", rolconfig as config from pg_roles where rolname = $1',
+        [user],
+      );
       return rows[0];
     };
     await ensureLogins(db, [{ user, roles: [], connections: 40 }], password);

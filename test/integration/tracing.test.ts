@@ -140,9 +140,9 @@ describe('a trace', () => {
       const header = `Root=1-${trace.slice(0, 8)}-${trace.slice(8)};Parent=${span};Sampled=1`;
       return { ...record, attributes: { ...record.attributes, AWSTraceHeader: header } };
     });
-    expect(records.map(({ attributes }) => attributes.MessageGroupId).toSorted()).toEqual([first, second].toSorted());
+    expect(new Set(records.map(({ attributes }) => attributes.MessageGroupId))).toEqual(new Set([first, second]));
     await invoke(consumer(), records);
-    expect(linked(only('process ledger')).toSorted()).toEqual([one, two].toSorted());
+    expect(new Set(linked(only('process ledger')))).toEqual(new Set([one, two]));
   });
 
   it('goes on in events that a handler appends', async () => {

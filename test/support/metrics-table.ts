@@ -18,7 +18,8 @@ export function documentedMetrics(): DocumentedMetric[] {
   return section.split('\n').flatMap((line) => {
     const { name, unit, dimensions, alarm } = ROW.exec(line)?.groups ?? {};
     if (name === undefined || unit === undefined) return [];
-    const words = (cell: string | undefined): string[] => [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, it = '']) => it);
+    const words = (cell: string | undefined): string[] =>
+      [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, it = '']) => it);
     return [{ name, unit, dimensions: words(dimensions), alarm: words(alarm)[0] ?? '' }];
   });
 }

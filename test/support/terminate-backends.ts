@@ -10,11 +10,10 @@ await client.connect();
 await client.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [
   applicationName,
 ]);
-for (let left = 1; left > 0; ) {
-  const { rows } = await client.query(
-    'select count(*)::int as n from pg_stat_activity where application_name = $1',
-    [applicationName],
-  );
+for (let left = 1; left > 0;) {
+  const { rows } = await client.query('select count(*)::int as n from pg_stat_activity where application_name = $1', [
+    applicationName,
+  ]);
   left = (rows[0] as { n: number }).n;
 }
 await client.end();

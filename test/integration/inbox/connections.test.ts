@@ -63,7 +63,9 @@ describe('cold consumers', () => {
   const limitTo = (connections: number) =>
     ensureLogins(migrator, [{ user, roles: ['inbox_consumer'], connections }], { auth: 'password', password });
   const connectionsNow = async (): Promise<number> => {
-    const { rows } = await superuser.query('select count(*)::int as n from pg_stat_activity where usename = $1', [user]);
+    const { rows } = await superuser.query('select count(*)::int as n from pg_stat_activity where usename = $1', [
+      user,
+    ]);
     return rows[0].n;
   };
 
@@ -228,10 +230,10 @@ describe("the invocation's time", () => {
     expect(await invoke(handler, [record('a')])).toEqual([]);
     proxy.silence();
     thawAfter(10);
-    const [second] = [record('a', 2)];
+    const second = record('a', 2);
     // Less than a probe waits.
-    expect(await invoke(handler, [second!], contextFor(300))).toEqual([second!.messageId]);
+    expect(await invoke(handler, [second], contextFor(300))).toEqual([second.messageId]);
     expect(log.lines).toMatchObject([{ fields: { class: 'time' } }]);
-    expect(await invoke(handler, [second!], contextFor(30_000))).toEqual([]);
+    expect(await invoke(handler, [second], contextFor(30_000))).toEqual([]);
   });
 });

@@ -15,7 +15,9 @@ const place = { counter: 'a', sequence: 1 };
 const sound = (event: Partial<CounterEvent> = {}) => counterEnvelope({ ...place, data, ...event });
 
 /** Handlers that fail in all the ways in which an error can quote what it was about. */
-const FAILURES: Readonly<Record<string, (tx: { query(text: string, values: unknown[]): Promise<unknown> }) => unknown>> = {
+const FAILURES: Readonly<
+  Record<string, (tx: { query(text: string, values: unknown[]): Promise<unknown> }) => unknown>
+> = {
   'an error that quotes the payload': () => {
     throw Object.assign(new Error(`cannot take ${CANARY}`), { code: CANARY, detail: CANARY, data });
   },
@@ -27,7 +29,9 @@ const FAILURES: Readonly<Record<string, (tx: { query(text: string, values: unkno
   'an error with a cause that quotes it': () => {
     throw new Error('outer', { cause: new Error(CANARY, { cause: { code: CANARY } }) });
   },
-  'something that is no error': () => Promise.reject(data),
+  'something that is no error': () => {
+    throw data; // oxlint-disable-line typescript/only-throw-error -- as plain JavaScript may
+  },
   'a constraint, whose message quotes the key': async (tx) => {
     const insert = 'insert into effect (consumer, counter, sequence) values ($1, $2, 1)';
     await tx.query(insert, [CANARY, CANARY]);

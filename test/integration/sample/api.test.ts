@@ -88,7 +88,10 @@ describe('POST /invoices', () => {
   });
 
   it.each([
-    ['the gateway', { 'X-Amzn-Trace-Id': 'Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1' }],
+    [
+      'the gateway',
+      { 'X-Amzn-Trace-Id': 'Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1' },
+    ],
     ['Lambda, where the gateway names no parent', { 'X-Amzn-Trace-Id': 'Root=1-0af76519-16cd43dd8448eb211c80319c' }],
     ['Lambda, where the caller sends nonsense', { traceparent: '00-0-0-01', 'X-Amzn-Trace-Id': 'Root=;Parent=' }],
   ])("hands on AWS's trace of %s where the caller has none", async (_whose, headers) => {

@@ -57,7 +57,10 @@ describe('publishing to SQS', () => {
     const { sqs, publisher } = publisherWith(false);
     sqs.on(SendMessageBatchCommand).resolves({});
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-    await publisher.publish([{ ...message('x'), traceparent }, { ...message('y'), traceparent: 'nonsense' }]);
+    await publisher.publish([
+      { ...message('x'), traceparent },
+      { ...message('y'), traceparent: 'nonsense' },
+    ]);
     const StringValue = 'Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1';
     expect(sqs.commandCalls(SendMessageBatchCommand)[0]?.args[0].input.Entries).toEqual([
       {

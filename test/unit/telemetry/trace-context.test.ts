@@ -7,14 +7,13 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
 const hex = (length: number) =>
-  fc
-    .string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: length, maxLength: length })
-    .filter((id) => !/^0+$/.test(id));
+  fc.uint8Array({ minLength: length / 2, maxLength: length / 2 }).map((bytes) => Buffer.from(bytes).toString('hex'));
+const id = (length: number) => hex(length).filter((text) => !/^0+$/.test(text));
 
 describe('a W3C trace context', () => {
   it('is read and written without loss, also the flags that nobody knows yet', () => {
     fc.assert(
-      fc.property(hex(32), hex(16), fc.integer({ min: 0, max: 255 }), (traceId, spanId, flags) => {
+      fc.property(id(32), id(16), fc.integer({ min: 0, max: 255 }), (traceId, spanId, flags) => {
         const traceparent = `00-${traceId}-${spanId}-${flags.toString(16).padStart(2, '0')}`;
         const span = spanContextOf(traceparent);
         expect(span).toEqual({ traceId, spanId, traceFlags: flags, isRemote: true });
@@ -25,7 +24,7 @@ describe('a W3C trace context', () => {
 
   it('crosses the services of AWS and comes back', () => {
     fc.assert(
-      fc.property(hex(32), hex(16), fc.constantFrom('00', '01'), (traceId, spanId, flags) => {
+      fc.property(id(32), id(16), fc.constantFrom('00', '01'), (traceId, spanId, flags) => {
         const traceparent = `00-${traceId}-${spanId}-${flags}`;
         expect(traceparentOfXray(xrayTraceHeader(traceparent))).toBe(traceparent);
       }),
