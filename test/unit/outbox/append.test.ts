@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { defineCatalogue } from '../../../shared/events/index.ts';
 import { createOutbox, EventRefusedError, type OutboxEvent, type Transaction } from '../../../shared/outbox/index.ts';
+import { traced } from '../../../shared/outbox/append.ts';
 import { compileCatalogue } from '../../support/compile-catalogue.ts';
 
 const catalogue = compileCatalogue(
@@ -305,5 +306,31 @@ describe('errors of the database', () => {
       .catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: sqlState, message: 'as the driver says it' });
     expect(error).not.toBeInstanceOf(EventRefusedError);
+  });
+});
+
+describe('the trace that events are appended in', () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const row = (metadata?: object) => ({
+    id: '01890a5d-ac96-774b-bcce-b302099a8057',
+    type: 'thing.made',
+    schema_version: 2,
+    aggregate_type: 'thing',
+    aggregate_id: 'a',
+    data: { total: 1 },
+    ...(metadata !== undefined && { metadata }),
+  });
+
+  it('goes along with an event that names none, beside its other metadata', () => {
+    expect(traced(row(), traceparent)).toEqual(row({ traceparent }));
+    expect(traced(row({ correlationid: 'c' }), traceparent)).toEqual(row({ correlationid: 'c', traceparent }));
+  });
+
+  it('leaves an event as it is that names one itself, or has no room for it', () => {
+    const own = row({ traceparent: traceparent.replace('-01', '-00') });
+    expect(traced(own, traceparent)).toBe(own);
+    const full = row({ correlationid: 'c'.repeat(980) });
+    expect(traced(full, traceparent)).toBe(full);
+    expect(traced(row(), undefined)).toEqual(row());
   });
 });
