@@ -379,13 +379,21 @@ describe('no user', () => {
     );
     const path = 'search_path=pg_catalog, pg_temp';
     expect(rows).toEqual(
-      ['append', 'apply_parking', 'list_parked', 'redrive', 'restore', 'set_aside', 'skip', 'unblock'].map(
-        (proname) => ({
-          proname,
-          owner: 'outbox_owner',
-          proconfig: expect.arrayContaining([path]),
-        }),
-      ),
+      [
+        'append',
+        'apply_parking',
+        'list_parked',
+        'mark_low_water',
+        'redrive',
+        'restore',
+        'set_aside',
+        'skip',
+        'unblock',
+      ].map((proname) => ({
+        proname,
+        owner: 'outbox_owner',
+        proconfig: expect.arrayContaining([path]),
+      })),
     );
   });
 });

@@ -2,6 +2,7 @@ import type { Queryable, Result } from '../../shared/database/index.ts';
 import type { Message, Publisher, PublishResult } from '../../shared/outbox/publish/publisher.ts';
 import { type Circuit, closedCircuit } from '../../shared/outbox/relay/circuit.ts';
 import { moment } from '../../shared/outbox/relay/clock.ts';
+import { START } from '../../shared/outbox/relay/cursor.ts';
 import type { Delivery } from '../../shared/outbox/relay/delivery.ts';
 import { runLane } from '../../shared/outbox/relay/lane.ts';
 import type { LaneContext } from '../../shared/outbox/relay/lane-state.ts';
@@ -243,6 +244,7 @@ export function laneBench(answer: Answer, change: Partial<LaneContext> = {}, byt
     window: { rows: 2_000, bytes: 10_000_000, page: 100, rowsOfAggregate: 20 },
     concurrency: 4,
     drain: true,
+    start: () => START,
     isOver: () => {
       turns += 1;
       return over;
