@@ -27,6 +27,8 @@ export interface Table extends Queryable {
   readonly rows: TableRow[];
   /** Kinds of the statements so far: `find`, `load`, `settle`, `revive`, `park`. */
   readonly statements: string[];
+  /** Of each `find`: keys asked for by name, and rows that the walk may read. */
+  readonly finds: { readonly wake: number; readonly page: number }[];
   /** Runs before the answer of a statement comes back; what it saw is fixed by then. */
   pause: (statement: string) => Promise<void> | void;
   add(...deliveries: readonly Delivery[]): void;
@@ -37,6 +39,7 @@ export interface Table extends Queryable {
 function table(clock: MovedClock): Table {
   const rows: TableRow[] = [];
   const statements: string[] = [];
+  const finds: { wake: number; page: number }[] = [];
   const out = (row: TableRow): boolean => row.state === 'published' || row.state === 'set_aside';
   const at = (position: string): TableRow | undefined => rows.find((row) => row.delivery.position === position);
 
@@ -54,6 +57,7 @@ function table(clock: MovedClock): Table {
       number,
       number,
     ];
+    finds.push({ wake: wake.length + wakePosition.length, page });
     // Each row was written by a transaction of its own, which is committed: its id is the row's place.
     const walked = rows
       .map((row, index) => ({ row, xid: index + 1 }))
@@ -143,6 +147,7 @@ function table(clock: MovedClock): Table {
   return {
     rows,
     statements,
+    finds,
     pause: () => {},
     add(...deliveries) {
       for (const delivery of deliveries) {

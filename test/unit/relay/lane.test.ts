@@ -513,6 +513,18 @@ describe('scanning', () => {
     expect(most).toBeLessThanOrEqual(60);
   });
 
+  it('that asks for as many by name as it may walks on by a step; each fourth by a page, so that a new aggregate is met', async () => {
+    const window = { rows: 1_100, bytes: 100_000_000, page: 1_100, rowsOfAggregate: 1 };
+    const bench = laneBench(acceptAll, { window, concurrency: 32 });
+    // Longer than a slice: of each, the database always has more.
+    bench.db.add(...aggregates(letters(1_100), 4));
+    await bench.run();
+    expect(Object.values(bench.db.states())).toEqual(Array.from({ length: 4_400 }, () => 'published'));
+    const full = bench.db.finds.filter(({ wake }) => wake === 500).map(({ page }) => page);
+    expect(new Set(full)).toEqual(new Set([1, 1_100]));
+    expect(full.filter((page) => page === 1).length).toBeGreaterThan(full.length / 2);
+  });
+
   it('looks up little more than it has room for', async () => {
     const window = { rows: 400, bytes: 10_000_000, page: 20, rowsOfAggregate: 11 };
     const slowly: Answer = async (messages, call) => {
