@@ -4,7 +4,9 @@ import { type ReceivedEvent, RESERVED_TYPE_PREFIX } from '../events/index.ts';
 import { takeEvent } from './dedupe.ts';
 import { HandlerFailedError, OrderLateError } from './errors.ts';
 import { isServerAnswer, isStaleWriter } from './failure.ts';
-import type { AnyHandler } from './handlers.ts';
+import { beforeContext, handlerContext } from './handler-context.ts';
+import type { AnySteps } from './handlers.ts';
+import { decide } from './order.ts';
 import { advancePosition } from './position.ts';
 import type { ConsumerIdentity } from './register.ts';
 
@@ -34,10 +36,11 @@ export async function applyOnce(
   connections: Connections,
   consumer: ConsumerIdentity,
   event: ReceivedEvent,
-  handler: AnyHandler | undefined,
+  steps: AnySteps | undefined,
   monotonicMs: () => number,
 ): Promise<Applied> {
-  if (handler === undefined && consumer.mode === 'any') return { kind: 'ignored' };
+  if (steps === undefined && consumer.mode === 'any') return { kind: 'ignored' };
+  const before = steps?.before === undefined ? undefined : await runBefore(connections, consumer, steps, event);
   let takenAt = 0;
   const taken = await transaction(connections, async (tx) => {
     try {
@@ -45,7 +48,7 @@ export async function applyOnce(
       takenAt = monotonicMs();
       if (age === null) return null;
       if (consumer.mode === 'strict') await advance(tx, consumer, event);
-      if (handler !== undefined) await runHandler(handler, event, tx);
+      if (steps !== undefined) await runHandler(steps, event, tx, before);
       return age;
     } catch (error) {
       // After a fail-over a pooled connection may still lead to the old writer, and would refuse every retry.
@@ -54,7 +57,7 @@ export async function applyOnce(
     }
   });
   if (taken === null) return { kind: 'repeat' };
-  if (handler === undefined) return { kind: 'ignored' };
+  if (steps === undefined) return { kind: 'ignored' };
   return { kind: 'effect', ageSeconds: Math.max(0, taken + (monotonicMs() - takenAt) / 1000) };
 }
 
@@ -70,9 +73,40 @@ async function advance(tx: pg.PoolClient, consumer: ConsumerIdentity, event: Rec
   }
 }
 
-async function runHandler(handler: AnyHandler, event: ReceivedEvent, tx: pg.PoolClient): Promise<void> {
+/** Only for an event that will be applied as far as a plain read can tell: a repeat, or one out of order, must not call anybody. */
+async function runBefore(
+  connections: Connections,
+  consumer: ConsumerIdentity,
+  steps: AnySteps,
+  event: ReceivedEvent,
+): Promise<unknown> {
+  const client = await connections.connect();
+  let row: { processed: boolean; position: string | null };
   try {
-    await handler(event, { tx });
+    const { rows } = await client.query(
+      `select exists (select from inbox.processed_event where consumer = $1 and event_id = $2) as processed,
+              (select sequence from inbox.stream_position
+                where consumer = $1 and aggregate_type = $3 and aggregate_id = $4) as position`,
+      [consumer.name, event.id, event.aggregateType, event.aggregateId],
+    );
+    row = rows[0] as typeof row;
+  } finally {
+    client.release();
+  }
+  const position = row.position === null ? null : BigInt(row.position);
+  if (row.processed || decide(position, event.sequence, consumer.mode, consumer.startingPoint).kind !== 'apply') {
+    return undefined;
+  }
+  try {
+    return await steps.before?.(event, beforeContext(event));
+  } catch (cause) {
+    throw new HandlerFailedError(cause, false);
+  }
+}
+
+async function runHandler(steps: AnySteps, event: ReceivedEvent, tx: pg.PoolClient, before: unknown): Promise<void> {
+  try {
+    await steps.handle(event, handlerContext(event, tx, before));
   } catch (cause) {
     throw new HandlerFailedError(cause, !(isServerAnswer(cause) || (await isAlive(tx))));
   }

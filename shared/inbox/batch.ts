@@ -3,7 +3,7 @@ import type { CompiledCatalogue } from '../events/index.ts';
 import { applyOnce } from './apply.ts';
 import { classifyFailure } from './failure.ts';
 import { type Group, groupRecords } from './groups.ts';
-import type { AnyHandler } from './handlers.ts';
+import type { AnySteps } from './handlers.ts';
 import type { Invocation } from './invocation.ts';
 import type { OutcomeReport } from './outcome-report.ts';
 import { newestEvent } from './newest-event.ts';
@@ -15,7 +15,7 @@ export interface BatchWork {
   readonly consumer: ConsumerIdentity;
   readonly catalogue: CompiledCatalogue;
   /** The handler of a type, if the consumer has one. */
-  readonly handlerOf: (type: string) => AnyHandler | undefined;
+  readonly stepsOf: (type: string) => AnySteps | undefined;
   readonly invocation: Invocation;
   /** Most groups at once: each needs a connection. */
   readonly concurrency: number;
@@ -61,7 +61,7 @@ async function processMessage(record: SQSRecord, behind: number, work: BatchWork
     report.failed(record, read.event, read.failure, behind);
     return false;
   }
-  const handler = work.handlerOf(read.event.type);
+  const handler = work.stepsOf(read.event.type);
   // Without a handler nobody looks at the data: what cannot be upcast is no reason to return it.
   const newest = handler === undefined ? read : newestEvent(work.catalogue, read.event);
   if (!newest.ok && newest.failure !== 'ignore') {

@@ -7,7 +7,7 @@ import type { Log, Metrics } from '../telemetry/index.ts';
 import { processBatch } from './batch.ts';
 import { ConsumerChangedError, ConsumerOptionsError, NotABatchError } from './errors.ts';
 import { classifyFailure } from './failure.ts';
-import type { AnyHandler, Handlers } from './handlers.ts';
+import { type AnySteps, type Handlers, stepsOf } from './handlers.ts';
 import { type Invocation, startInvocation, type TimeMargins } from './invocation.ts';
 import type { StartingPoint } from './order.ts';
 import { outcomeReport } from './outcome-report.ts';
@@ -88,10 +88,17 @@ export function eventConsumer<const C extends CompiledCatalogue>(
         return response(records);
       }
       const concurrency = pool.options.max;
-      const handlerOf = (type: string): AnyHandler | undefined => handlers.get(type);
       const monotonicMs = (): number => performance.now();
       return response(
-        await processBatch(records, { consumer, catalogue, handlerOf, invocation, concurrency, report, monotonicMs }),
+        await processBatch(records, {
+          consumer,
+          catalogue,
+          stepsOf: (type) => handlers.get(type),
+          invocation,
+          concurrency,
+          report,
+          monotonicMs,
+        }),
       );
     } finally {
       invocation.finish();
@@ -107,7 +114,7 @@ function checkedHandlers<C extends CompiledCatalogue>(
   name: string,
   catalogue: C,
   handlers: Handlers<C>,
-): ReadonlyMap<string, AnyHandler> {
+): ReadonlyMap<string, AnySteps> {
   if (!NAME.test(name)) {
     throw new ConsumerOptionsError(`name ${JSON.stringify(name)} must be 1-63 of a-z 0-9 - and start with a letter.`);
   }
@@ -117,7 +124,7 @@ function checkedHandlers<C extends CompiledCatalogue>(
     }
   }
   // The map forgets which data belongs to which type; `readEvent` has validated it by then.
-  return new Map(Object.entries(handlers) as [string, AnyHandler][]);
+  return new Map(Object.entries(handlers).map(([type, handler]) => [type, stepsOf(handler as never)]));
 }
 
 /** Lambda takes a null or empty id for "the whole batch failed": so each record must have one. */

@@ -14,7 +14,16 @@ export {
 } from './errors.ts';
 export { type ConsumerOptions, eventConsumer } from './event-consumer.ts';
 export type { FailureClass } from './failure.ts';
-export type { ConsumedEvent, Handler, HandlerContext, Handlers } from './handlers.ts';
+export {
+  type BeforeContext,
+  type ConsumedEvent,
+  type Handler,
+  type HandlerContext,
+  type Handlers,
+  handlerSteps,
+  type HandlerSteps,
+  type WhenFailing,
+} from './handlers.ts';
 export type { TimeMargins } from './invocation.ts';
 export type { Mode, StartingPoint } from './order.ts';
 /** What a consumer logs and counts into, for those who build one. */

@@ -1,5 +1,12 @@
 import type pg from 'pg';
-import { eventConsumer, type Handlers, type StartingPoint, type TimeMargins } from '../../shared/inbox/index.ts';
+import {
+  type ConsumedEvent,
+  eventConsumer,
+  type Handler,
+  type Handlers,
+  type StartingPoint,
+  type TimeMargins,
+} from '../../shared/inbox/index.ts';
 import { counterCatalogue } from './counter-events.ts';
 import type { TestDatabase } from './database.ts';
 import { recordingLog, recordingMetrics } from './recorders.ts';
@@ -23,7 +30,7 @@ export async function createEffects(database: TestDatabase): Promise<void> {
 type CounterHandlers = Handlers<typeof counterCatalogue>;
 
 /** Writes down that the event was applied. A second effect of one event is not refused here but by the test's eyes. */
-export function effectHandler(consumer: string): NonNullable<CounterHandlers['counter.added']> {
+export function effectHandler(consumer: string): Handler<ConsumedEvent<typeof counterCatalogue, 'counter.added'>> {
   return async (event, { tx }) => {
     await tx.query('insert into effect (consumer, counter, sequence) values ($1, $2, $3)', [
       consumer,

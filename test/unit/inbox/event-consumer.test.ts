@@ -1,7 +1,7 @@
 import type { SQSEvent } from 'aws-lambda';
 import type pg from 'pg';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { type ConsumedEvent, eventConsumer } from '../../../shared/inbox/index.ts';
+import { type ConsumedEvent, eventConsumer, type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
 import { noMetrics, silentLog } from '../../../shared/telemetry/index.ts';
 import { counterCatalogue } from '../../support/counter-events.ts';
 import { contextFor, fifoRecord } from '../../support/sqs-batch.ts';
@@ -54,6 +54,18 @@ describe('eventConsumer', () => {
         },
       },
     });
+    const handlers: Handlers<typeof counterCatalogue> = {
+      'counter.added': handlerSteps({
+        before: async (event) => ({ twice: event.data.amount * 2 }),
+        handle: async (event, { before }) => {
+          expectTypeOf(event.sequence).toEqualTypeOf<bigint>();
+          expectTypeOf(before).toEqualTypeOf<{ twice: number }>();
+        },
+        whenFailing: 'skip',
+      }),
+      'counter.renamed': { handle: async (_event, { before }) => void expectTypeOf(before).toEqualTypeOf<unknown>() },
+    };
+    eventConsumer({ ...base, name: 'mailer', mode: 'any', handlers });
     // @ts-expect-error the catalogue has no such type
     void (() => eventConsumer({ ...base, name: 'ledger', mode: 'any', handlers: { 'counter.gone': async () => {} } }));
     // @ts-expect-error a strict consumer must say where it starts
