@@ -1,18 +1,19 @@
 /**
- * The consuming side. Read in this order: `read-event.ts` and `newest-event.ts` (from a message to
- * what a handler sees), `order.ts` (which event may be applied next), `apply.ts` (one event in one
- * transaction), `batch.ts` (groups of a batch), `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
+ * The consuming side. Read in this order: `message.ts` (from a message to what a handler sees), `order.ts` (which event may be applied
+ * next), `apply.ts` (events in one transaction), `batch.ts` (groups of a batch), `hold.ts` and `drain.ts` (what waits in the database),
+ * `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
  */
+export { checkRoutes, type ConsumerOptions } from './consumer-options.ts';
 export {
   ConsumerChangedError,
   ConsumerOptionsError,
   HandlerFailedError,
   NotABatchError,
-  OrderGapError,
-  OrderLateError,
+  NotAppliedError,
   OutOfTimeError,
+  TransactionEndedError,
 } from './errors.ts';
-export { type ConsumerOptions, eventConsumer } from './event-consumer.ts';
+export { type ConsumerInput, drainHeld, type DrainRequest, eventConsumer } from './event-consumer.ts';
 export type { FailureClass } from './failure.ts';
 export {
   type BeforeContext,
@@ -24,7 +25,9 @@ export {
   type HandlerSteps,
   type WhenFailing,
 } from './handlers.ts';
+export type { HeldReason } from './hold.ts';
 export type { TimeMargins } from './invocation.ts';
 export type { Mode, StartingPoint } from './order.ts';
+export type { UnknownTypes } from './work.ts';
 /** What a consumer logs and counts into, for those who build one. */
 export { emfMetrics, type EmfOptions, type Log, type Metrics, noMetrics } from '../telemetry/index.ts';

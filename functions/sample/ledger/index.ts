@@ -15,6 +15,7 @@ export const handler = eventConsumer({
   name: 'ledger',
   mode: 'strict',
   startingPoint: 'beginning',
+  destination: 'ledger',
   catalogue,
   handlers,
   pool: createPool(databaseConfig(process.env), { max: CONNECTIONS, applicationName: 'ledger', log }),

@@ -18,6 +18,7 @@ function ledger() {
     name: 'ledger',
     mode: 'strict',
     startingPoint: 'beginning',
+    destination: 'ledger',
     catalogue,
     handlers,
     pool,

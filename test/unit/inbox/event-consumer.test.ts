@@ -46,6 +46,7 @@ describe('eventConsumer', () => {
       name: 'ledger',
       mode: 'strict',
       startingPoint: 'beginning',
+      destination: 'all',
       handlers: {
         'counter.added': async (event) => {
           expectTypeOf(event.data.amount).toEqualTypeOf<number>();
