@@ -27,6 +27,10 @@ export {
 } from './handlers.ts';
 export type { HeldReason } from './hold.ts';
 export type { TimeMargins } from './invocation.ts';
+export { acceptGap, type ConsumedAggregate, releaseHeld, retryHeld, skipHeld } from './operate/acts.ts';
+export { type HeldEvent, type HeldPage, listHeld, type ListHeldOptions } from './operate/list-held.ts';
+export { HeldOperationError } from './operate/operation-error.ts';
+export { showHeld, type ShownEvent } from './operate/show-held.ts';
 export type { Mode, StartingPoint } from './order.ts';
 export type { UnknownTypes } from './work.ts';
 /** What a consumer logs and counts into, for those who build one. */
