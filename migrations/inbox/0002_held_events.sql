@@ -19,16 +19,21 @@ create index held_event_due on inbox.held_event (consumer, aggregate_type, aggre
 
 set local role inbox_owner;
 
+-- The functions below are called for every message. Their plans are made once for a connection, and only such as look rows up by key: without
+-- statistics the planner takes a table of a million positions for small and reads all of it, also to answer `exists` (a hashed subplan; `limit 1`
+-- is not hashed) or a join with a list. Small functions have no settings of their own, so
+-- that they are inlined; their names were resolved when they were created.
+
 -- Whether `sequence` is the one after `position` (0: none yet): the next of its epoch, or the first of a higher one. An epoch is the bits above 40.
 create function inbox.follows("position" bigint, sequence bigint) returns boolean
-language sql immutable set search_path = pg_catalog, pg_temp
+language sql immutable
 return sequence > position
    and ((sequence = position + 1 and sequence & 1099511627775 <> 0)
         or (sequence & 1099511627775 = 1 and sequence >> 40 > position >> 40));
 
 -- The sequence that would be applied in place of one that is not.
 create function inbox.expected("position" bigint, sequence bigint) returns bigint
-language sql immutable set search_path = pg_catalog, pg_temp
+language sql immutable
 return case when sequence >> 40 > position >> 40 then ((sequence >> 40) << 40) + 1 else position + 1 end;
 
 -- Nobody but the consumer may end the transaction that `take` opened: what a handler commits in mid-batch would be the dedupe rows of
@@ -59,19 +64,21 @@ $$;
 -- Locks the positions of aggregates, in one order everywhere, so that two transactions never wait for each other crosswise. Position 0 stands
 -- for none: the row is there to be locked.
 create function inbox.lock_positions(consumer text, aggregate_types text[], aggregate_ids text[]) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
   insert into inbox.stream_position (consumer, aggregate_type, aggregate_id, sequence)
   select distinct lock_positions.consumer, a.type collate "C", a.id collate "C", 0
     from unnest(aggregate_types, aggregate_ids) a (type, id)
    order by 2, 3
   on conflict do nothing;
-  perform from inbox.stream_position p
-    join (select distinct a.type, a.id from unnest(aggregate_types, aggregate_ids) a (type, id)) a
-      on p.aggregate_type = a.type and p.aggregate_id = a.id
-   where p.consumer = lock_positions.consumer
-   order by p.aggregate_type collate "C", p.aggregate_id collate "C"
-     for update of p;
+  perform from (select distinct a.type collate "C" as type, a.id collate "C" as id
+                  from unnest(aggregate_types, aggregate_ids) a (type, id) order by 1, 2) a
+    cross join lateral (
+      select from inbox.stream_position p
+       where p.consumer = lock_positions.consumer and p.aggregate_type = a.type and p.aggregate_id = a.id
+         for update) locked;
 end
 $$;
 
@@ -91,7 +98,9 @@ $$;
 -- waiting: other events of the aggregate are held.
 create function inbox.take(consumer text, mode text, starting_point text, oldest interval, events json)
 returns table (place integer, outcome text, expected bigint, age double precision, waiting boolean)
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   e record;
@@ -119,28 +128,27 @@ begin
        from json_to_recordset(events) g (aggregate text, subject text);
   end if;
   for e in
-    select g.place - 1 as place, g.id, g.time, g.type, g.aggregate, g.subject, g.sequence, coalesce(p.sequence, 0) as position,
-           exists (select from inbox.processed_event d where d.consumer = take.consumer and d.event_id = g.id) as processed,
-           h.queued, w.barrier, w.waiting,
+    select g.place - 1 as place, g.id, g.time, g.type, g.aggregate, g.subject, g.sequence,
+           case when mode <> 'any' then
+             (select p.sequence from inbox.stream_position p
+               where p.consumer = take.consumer and p.aggregate_type = g.aggregate and p.aggregate_id = g.subject) end as position,
+           (select true from inbox.processed_event d where d.consumer = take.consumer and d.event_id = g.id limit 1) as processed,
+           (select h.queued from inbox.held_event h where h.consumer = take.consumer and h.event_id = g.id) as queued,
+           (select min(b.sequence) from inbox.held_event b
+             where b.consumer = take.consumer and b.aggregate_type = g.aggregate and b.aggregate_id = g.subject
+               and b.blocks and not b.queued and b.reason not in ('gap', 'blocked')) as barrier,
+           (select true from inbox.held_event b
+             where b.consumer = take.consumer and b.aggregate_type = g.aggregate and b.aggregate_id = g.subject
+               and not b.queued limit 1) as waiting,
            extract(epoch from clock_timestamp() - g.time)::float8 as age,
            g.time < clock_timestamp() - oldest as too_old
       from rows from (json_to_recordset(events) as (id uuid, "time" timestamptz, type text, aggregate text, subject text, sequence bigint))
            with ordinality g (id, time, type, aggregate, subject, sequence, place)
-      left join inbox.stream_position p
-        on mode <> 'any' and p.consumer = take.consumer and p.aggregate_type = g.aggregate and p.aggregate_id = g.subject
-      left join inbox.held_event h on h.consumer = take.consumer and h.event_id = g.id
-      cross join lateral (
-        select (select min(b.sequence) from inbox.held_event b
-                 where b.consumer = take.consumer and b.aggregate_type = g.aggregate and b.aggregate_id = g.subject
-                   and b.blocks and not b.queued and b.reason not in ('gap', 'blocked')) as barrier,
-               exists (select from inbox.held_event b
-                        where b.consumer = take.consumer and b.aggregate_type = g.aggregate and b.aggregate_id = g.subject
-                          and not b.queued) as waiting) w
      order by g.aggregate, g.subject, g.place
   loop
     if (e.aggregate || '/' || e.subject) is distinct from aggregate then
       aggregate := e.aggregate || '/' || e.subject;
-      last := e.position;
+      last := coalesce(e.position, 0);
     end if;
     verdict := case
       when e.processed or e.id = any (seen) then 'repeat'
@@ -158,7 +166,7 @@ begin
     outcomes := outcomes || verdict;
     expecteds := expecteds || inbox.expected(last, e.sequence);
     ages := ages || e.age;
-    waitings := waitings || e.waiting;
+    waitings := waitings || coalesce(e.waiting, false);
     if verdict in ('apply', 'passed') then
       taken := taken || e.id;
       taken_times := taken_times || e.time;
@@ -167,9 +175,13 @@ begin
       end if;
       if mode <> 'any' and verdict = 'apply' then
         last := e.sequence;
-        moved_types := moved_types || e.aggregate;
-        moved_ids := moved_ids || e.subject;
-        moved_to := moved_to || e.sequence;
+        if moved_types[cardinality(moved_types)] = e.aggregate and moved_ids[cardinality(moved_ids)] = e.subject then
+          moved_to[cardinality(moved_to)] := e.sequence;
+        else
+          moved_types := moved_types || e.aggregate;
+          moved_ids := moved_ids || e.subject;
+          moved_to := moved_to || e.sequence;
+        end if;
       end if;
     end if;
     seen := seen || e.id;
@@ -187,11 +199,10 @@ begin
       raise exception 'an event was taken without its position.' using errcode = '40001';
     end if;
   end if;
-  if moved_to <> '{}' then
-    update inbox.stream_position p set sequence = m.sequence
-      from (select t.type, t.id, max(t.sequence) as sequence from unnest(moved_types, moved_ids, moved_to) t (type, id, sequence) group by 1, 2) m
-     where p.consumer = take.consumer and p.aggregate_type = m.type and p.aggregate_id = m.id;
-  end if;
+  for i in 1 .. cardinality(moved_to) loop
+    update inbox.stream_position p set sequence = moved_to[i]
+     where p.consumer = take.consumer and p.aggregate_type = moved_types[i] and p.aggregate_id = moved_ids[i];
+  end loop;
   if counted <> '{}' then
     delete from inbox.held_event h where h.consumer = take.consumer and h.event_id = any (counted);
   end if;
@@ -208,7 +219,9 @@ $$;
 -- processed before.
 create function inbox.hold(consumer text, mode text, messages json)
 returns table (place integer, held boolean)
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   m record;
@@ -253,7 +266,9 @@ $$;
 -- tried again after a growing pause.
 create function inbox.count_failure(consumer text, mode text, message json, error text, at_most integer)
 returns table (attempts integer, held boolean)
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   m record;
@@ -295,7 +310,7 @@ $$;
 -- What becomes of a held event when its aggregate stands at `position`: apply | skip | older (mode latest: dropped) | late (held as such from now on);
 -- null: it waits on. An event of no aggregate has no order.
 create function inbox.verdict(mode text, starting_point text, "position" bigint, h inbox.held_event) returns text
-language sql stable set search_path = pg_catalog, pg_temp
+language sql stable
 return case
   when h.queued then null
   when mode = 'strict' and h.aggregate_type <> '' and h.sequence > position and not inbox.follows(position, h.sequence)
@@ -312,8 +327,10 @@ end;
 -- It stops at the first that others wait behind.
 create function inbox.ready_events(
   consumer text, mode text, starting_point text, aggregate_type text, aggregate_id text, at_most integer)
-returns table (event_id uuid, sequence bigint, verdict text, body text)
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+returns table (event_id uuid, event_time timestamptz, sequence bigint, verdict text, body text)
+language plpgsql stable
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   h inbox.held_event;
@@ -337,6 +354,7 @@ begin
       continue;
     end if;
     event_id := h.event_id;
+    event_time := h.event_time;
     sequence := h.sequence;
     body := h.body;
     return next;
@@ -354,15 +372,18 @@ $$;
 create function inbox.take_held(
   consumer text, mode text, starting_point text, aggregate_type text, aggregate_id text, at_most integer)
 returns table (event_id uuid, body text, verdict text, age double precision)
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   ids uuid[];
   verdicts text[];
   bodies text[];
-  sequences bigint[];
-  processed uuid[];
   times timestamptz[];
+  late uuid[];
+  processed uuid[];
+  furthest bigint;
 begin
   perform set_config('inbox.taken', 'on', true);
   if mode <> 'any' and aggregate_type <> '' then
@@ -375,34 +396,28 @@ begin
       order by h.sequence, h.event_id for update;
   end if;
   select coalesce(array_agg(r.event_id), '{}'), coalesce(array_agg(r.verdict), '{}'), coalesce(array_agg(r.body), '{}'),
-         coalesce(array_agg(r.sequence), '{}')
-    into ids, verdicts, bodies, sequences
+         coalesce(array_agg(r.event_time), '{}'),
+         max(r.sequence) filter (where r.verdict in ('apply', 'skip')),
+         coalesce(array_agg(r.event_id) filter (where r.verdict = 'late'), '{}')
+    into ids, verdicts, bodies, times, furthest, late
     from inbox.ready_events(consumer, mode, starting_point, aggregate_type, aggregate_id, at_most) r;
   if ids = '{}' then
     return;
   end if;
-  select array_agg(h.event_time order by r.place) into times
-    from unnest(ids) with ordinality r (id, place)
-    join inbox.held_event h on h.consumer = take_held.consumer and h.event_id = r.id;
   select coalesce(array_agg(d.event_id), '{}') into processed
     from inbox.processed_event d where d.consumer = take_held.consumer and d.event_id = any (ids);
   insert into inbox.processed_event (consumer, event_id, event_time)
-  select take_held.consumer, r.id, h.event_time
-    from unnest(ids, verdicts) r (id, verdict)
-    join inbox.held_event h on h.consumer = take_held.consumer and h.event_id = r.id
+  select take_held.consumer, r.id, r.time
+    from unnest(ids, verdicts, times) r (id, verdict, time)
    where r.verdict in ('apply', 'skip')
    order by r.id
   on conflict do nothing;
   update inbox.held_event h set reason = 'late', blocks = false
-    from unnest(ids, verdicts) r (id, verdict)
-   where h.consumer = take_held.consumer and h.event_id = r.id and r.verdict = 'late';
+   where h.consumer = take_held.consumer and h.event_id = any (late);
   delete from inbox.held_event h
-   using unnest(ids, verdicts) r (id, verdict)
-   where h.consumer = take_held.consumer and h.event_id = r.id and r.verdict <> 'late';
+   where h.consumer = take_held.consumer and h.event_id = any (ids) and h.event_id <> all (late);
   if mode <> 'any' and aggregate_type <> '' then
-    update inbox.stream_position p
-       set sequence = greatest(p.sequence, (select max(r.sequence) from unnest(sequences, verdicts) r (sequence, verdict)
-                                             where r.verdict in ('apply', 'skip')))
+    update inbox.stream_position p set sequence = greatest(p.sequence, furthest)
      where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type
        and p.aggregate_id = take_held.aggregate_id;
   end if;
@@ -418,7 +433,9 @@ $$;
 create function inbox.drainable(
   consumer text, mode text, starting_point text, after_type text, after_id text, at_most integer)
 returns table (aggregate_type text, aggregate_id text)
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   found_some integer := 0;
@@ -529,7 +546,7 @@ $$;
 
 -- What the audit says of a held event: where it belongs, never what is in it.
 create function inbox.describe(h inbox.held_event) returns jsonb
-language sql stable set search_path = pg_catalog, pg_temp
+language sql stable
 return jsonb_build_object(
   'consumer', h.consumer, 'event_id', h.event_id, 'type', h.type, 'aggregate_type', h.aggregate_type, 'aggregate_id', h.aggregate_id,
   'sequence', h.sequence, 'held_as', h.reason, 'attempts', h.attempts, 'last_error', h.last_error);

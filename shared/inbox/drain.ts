@@ -43,7 +43,8 @@ export async function drain(
 ): Promise<number> {
   let drained = 0;
   await eachOf(aggregates, work.concurrency, async (aggregate) => {
-    drained += await drainAggregate(work, aggregate, () => mayGoOn() && work.invocation.mayStart());
+    const taken = await drainAggregate(work, aggregate, () => mayGoOn() && work.invocation.mayStart());
+    drained += taken;
   });
   return drained;
 }
@@ -75,8 +76,8 @@ async function drainAggregate(work: Work, aggregate: Aggregate, mayGoOn: () => b
   while (mayGoOn()) {
     try {
       const taken = await Promise.race([drainRun(work, aggregate, most), work.invocation.abandoned]);
-      if (taken === 0) break;
       drained += taken;
+      if (taken < most) break;
     } catch (error) {
       // Only one at a time tells whose fault it is, and lets those before it through.
       if (most > 1 && error instanceof HeldEventError) most = 1;

@@ -161,7 +161,8 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
           const found: Aggregate[] = await Promise.race([drainable(work, after), work.invocation.abandoned]);
           after = found.at(-1) ?? null;
           if (after === null) break;
-          drained += await drain(work, found);
+          const taken = await drain(work, found);
+          drained += taken;
         }
         return drained;
       }),
