@@ -70,6 +70,22 @@ export async function drainable(work: Work, after: Aggregate | null): Promise<Ag
   return rows as Aggregate[];
 }
 
+/**
+ * Has events tried again that were held because an earlier deployment did not know their type or version, and this one does. Once per
+ * process is enough.
+ */
+export async function retryWhatIsKnownNow(work: Work): Promise<void> {
+  await ownTransaction(work, (tx) =>
+    tx.query(
+      `update inbox.held_event set wanted = 'retry'
+        where consumer = $1 and wanted is null and not queued and aggregate_type <> ''
+          and reason in ('unknown-type', 'unknown-version') and last_error not like 'EVENT_VERSION_TOO_OLD%'
+          and type || '/' || substring(body from '"dataschema"\\s*:\\s*"[^"]*/([0-9]+)"') = any ($2)`,
+      [work.consumer.name, Object.keys(work.catalogue.validators)],
+    ),
+  );
+}
+
 async function drainAggregate(work: Work, aggregate: Aggregate, mayGoOn: () => boolean): Promise<number> {
   let drained = 0;
   let most = work.callsBefore ? 1 : RUN;

@@ -4,7 +4,7 @@ import { transaction } from '../database/index.ts';
 import type { CompiledCatalogue } from '../events/index.ts';
 import { processBatch } from './batch.ts';
 import { type ConsumerOptions, consumerRules } from './consumer-options.ts';
-import { drain, drainable } from './drain.ts';
+import { drain, drainable, retryWhatIsKnownNow } from './drain.ts';
 import { ConsumerChangedError, NotABatchError, NotAppliedError } from './errors.ts';
 import { isEventBridgeEvent, recordOf } from './event-bridge.ts';
 import { classifyFailure } from './failure.ts';
@@ -93,6 +93,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
   const running = new Set<Invocation>();
   const monotonicMs = (): number => performance.now();
   let registered = false;
+  let retried = false;
   let lookedAt = -Infinity;
   let lookedUpTo: Aggregate | null = null;
 
@@ -101,6 +102,12 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     if (registered) return;
     await Promise.race([transaction(invocation, (tx) => registerConsumer(tx, consumer)), invocation.abandoned]);
     registered = true;
+  };
+
+  const retryOnce = async (work: Work): Promise<void> => {
+    if (retried) return;
+    await Promise.race([retryWhatIsKnownNow(work), work.invocation.abandoned]);
+    retried = true;
   };
 
   const during = async <T>(deadline: Deadline, attempts: number, task: (work: Work) => Promise<T>): Promise<T> => {
@@ -124,6 +131,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
       await drain(work, work.waiting.values(), mayGoOn);
       if (monotonicMs() - lookedAt < LOOK_EVERY_MS || !work.invocation.mayStart() || !mayGoOn()) return;
       lookedAt = monotonicMs();
+      await retryOnce(work);
       const found = await Promise.race([drainable(work, lookedUpTo), work.invocation.abandoned]);
       lookedUpTo = found.at(-1) ?? null;
       await drain(work, found, mayGoOn);
@@ -155,6 +163,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     drainAll: (deadline: Deadline): Promise<number> =>
       during(deadline, rules.attempts, async (work) => {
         await register(work.invocation);
+        await retryOnce(work);
         let drained = 0;
         let after: Aggregate | null = null;
         while (work.invocation.mayStart()) {

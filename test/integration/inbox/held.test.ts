@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drainHeld } from '../../../shared/inbox/index.ts';
+import { defineCatalogue, upcaster } from '../../../shared/events/index.ts';
+import { drainHeld, eventConsumer } from '../../../shared/inbox/index.ts';
+import { compileCatalogue } from '../../support/compile-catalogue.ts';
 import {
   counterConsumer,
   createEffects,
@@ -10,6 +12,7 @@ import {
 } from '../../support/counter-consumer.ts';
 import { counterEnvelope, type CounterEvent } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
+import { recordingLog, recordingMetrics } from '../../support/recorders.ts';
 import { contextFor, contextWith, drainOf, fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
@@ -265,6 +268,49 @@ describe('a type that the catalogue does not hold', () => {
     expect(await reasonsOf(pool, name)).toEqual(held);
     expect(await sequencesOf(pool, name)).toEqual(applied);
     expect(metrics.sum('Ignored')).toBe(unknownTypes === 'ignore' ? 1 : 0);
+  });
+});
+
+describe('an event of a version that the consumer does not know', () => {
+  it('like case 36: is applied by itself, in order, when a deployment knows it', async () => {
+    const pool = database.pool('sealed_ledger');
+    const schema = { type: 'object' } as const;
+    const seen: unknown[] = [];
+    const consumerWith = (newest: 1 | 2) =>
+      eventConsumer({
+        name: 'deployed-later',
+        mode: 'strict',
+        startingPoint: 'beginning',
+        destination: 'all',
+        catalogue: compileCatalogue(
+          defineCatalogue({
+            source: '/counters',
+            destinations: { all: { kind: 'sqs-fifo', groupId: 'aggregate-id' } },
+            events: {
+              'counter.added': {
+                aggregate: 'counter',
+                versions: newest === 1 ? { 1: schema } : { 1: schema, 2: schema },
+                upcast: newest === 1 ? {} : { 1: upcaster(schema, schema)((data) => data) },
+                whenParked: 'block',
+                destinations: ['all'],
+              },
+            },
+          }),
+        ),
+        handlers: { 'counter.added': async ({ sequence }) => void seen.push(Number(sequence)) },
+        pool,
+        log: recordingLog(),
+        metrics: recordingMetrics(),
+      });
+    const before = consumerWith(1);
+    await invoke(before, [message('a', 1), message('a', 2, { version: 2 })]);
+    await invoke(before, [message('a', 3)]);
+    expect(await reasonsOf(pool, 'deployed-later')).toEqual(['2 unknown-version', '3 blocked']);
+    await invoke(consumerWith(1), []);
+    expect(seen).toEqual([1]);
+    await invoke(consumerWith(2), []);
+    expect(seen).toEqual([1, 2, 3]);
+    expect(await heldOf(pool, 'deployed-later')).toEqual([]);
   });
 });
 
