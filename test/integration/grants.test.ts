@@ -398,7 +398,17 @@ describe('no user', () => {
     );
     const path = 'search_path=pg_catalog, pg_temp';
     const functions = {
-      outbox_owner: ['append', 'apply_parking', 'list_parked', 'mark_low_water', 'redrive', 'restore', 'set_aside', 'skip', 'unblock'],
+      outbox_owner: [
+        'append',
+        'apply_parking',
+        'list_parked',
+        'mark_low_water',
+        'redrive',
+        'restore',
+        'set_aside',
+        'skip',
+        'unblock',
+      ],
       inbox_owner: ['accept_gap', 'list_held', 'release_held', 'retry_held', 'show_held', 'skip_held'],
     };
     expect(rows).toEqual(

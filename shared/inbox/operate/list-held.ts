@@ -4,6 +4,8 @@ import { call } from './operation-error.ts';
 
 /** An event that waits in `inbox.held_event`: where it belongs and why it is held; never what is in it. */
 export interface HeldEvent {
+  /** Where it stands in the list: `after` of a page that begins behind it. */
+  readonly place: string;
   readonly consumer: string;
   /** With `consumer`, what the acts take. Of a message that names no event it is the message's own id. */
   readonly eventId: string;
@@ -57,7 +59,7 @@ export async function listHeld(db: Queryable, options: ListHeldOptions = {}): Pr
     [consumer, reason, after, limit],
   );
   return {
-    held: rows.map(({ place: _, ...row }) => ({ ...row, sequence: BigInt(row.sequence) })),
+    held: rows.map((row) => ({ ...row, sequence: BigInt(row.sequence) })),
     next: rows.length < limit ? null : (rows.at(-1)?.place ?? null),
   };
 }

@@ -3,7 +3,7 @@ import type { HeldEvent } from './list-held.ts';
 import { call } from './operation-error.ts';
 
 /** One held event, and where its aggregate stands. */
-export interface ShownEvent extends Omit<HeldEvent, 'blockedBehind'> {
+export interface ShownEvent extends Omit<HeldEvent, 'blockedBehind' | 'place'> {
   readonly eventTime: Date;
   /** Whether later events of its aggregate wait behind it. */
   readonly blocks: boolean;

@@ -55,7 +55,7 @@ describe('messages of a batch', () => {
   });
 
   it.each([
-    ['throws', async () => Promise.reject(new Error('no')), 'HANDLER_FAILED'],
+    ['throws', () => Promise.reject(new Error('no')), 'HANDLER_FAILED'],
     [
       'swallows the error of a statement',
       async (tx) => void (await tx.query('select 1 / 0').catch(() => {})),
