@@ -1,7 +1,8 @@
-/** What the SDK alone can do: sends batches of ten to the queue, 32 calls in flight, with messages made beforehand and no database. */
+/** What the SDK, or the relay's own call on it, can do alone: batches of ten, 32 calls in flight, messages made beforehand, no database. */
 import { randomUUID } from 'node:crypto';
 import { SendMessageBatchCommand, type SendMessageBatchRequestEntry } from '@aws-sdk/client-sqs';
 import { buildEnvelope } from '../shared/events/index.ts';
+import { sqsSend } from '../shared/outbox/publish/sqs-send.ts';
 import { answerQuestions, now } from './harness/process.ts';
 import { type QueueAddress, sqsClient } from './harness/queue.ts';
 
@@ -11,6 +12,8 @@ export interface BareLoopStart {
   readonly aggregates: number;
   readonly bytes: number;
   readonly callsInFlight: number;
+  /** The relay's own call instead of the SDK's. */
+  readonly lean: boolean;
 }
 
 function entries({ aggregates, bytes }: BareLoopStart): SendMessageBatchRequestEntry[] {
@@ -43,6 +46,10 @@ answerQuestions({
     const client = sqsClient(start.queue);
     const pool = entries(start);
     const { queueUrl: QueueUrl } = start.queue;
+    const lean = sqsSend(client, QueueUrl);
+    const { signal } = new AbortController();
+    const send = (batch: SendMessageBatchRequestEntry[]): Promise<unknown> =>
+      start.lean ? lean(batch, signal) : client.send(new SendMessageBatchCommand({ QueueUrl, Entries: batch }));
     let sent = 0;
     const startedAt = now();
     const cpu = process.cpuUsage();
@@ -50,7 +57,7 @@ answerQuestions({
       while (sent < start.events) {
         const from = sent % pool.length;
         sent += 10;
-        await client.send(new SendMessageBatchCommand({ QueueUrl, Entries: pool.slice(from, from + 10) }));
+        await send(pool.slice(from, from + 10));
       }
     };
     await Promise.all(Array.from({ length: start.callsInFlight }, lane));

@@ -40,7 +40,7 @@ export async function timeFetches(client: pg.Client, times: number, events: numb
   while (result.client.length < times) {
     statements = [];
     const startedAt = performance.now();
-    const request = { destination, partitions: PARTITIONS, cursor, wake: [], page: events, cut };
+    const request = { destination, partitions: PARTITIONS, cursor, wake: [], page: events, cut, floors: new Map() };
     const { scan, chains } = await find(recording, request);
     const found = chains.flatMap((chain) => chain.rows).slice(0, events);
     await load(recording, found, source);

@@ -1,4 +1,5 @@
 import type { BareLoopStart } from '../bare-loop.ts';
+import { coresInUse } from '../harness/cores.ts';
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
 import type { Figure } from '../harness/figure.ts';
 import { AGGREGATES, BYTES } from '../harness/messages.ts';
@@ -7,8 +8,8 @@ import { startChild } from '../harness/process.ts';
 import { type BenchQueue, startQueue } from '../harness/queue.ts';
 import { CALLS_IN_FLIGHT, drain } from '../harness/relay.ts';
 
-/** What the SDK does without a database: events a second, and milliseconds of CPU for a thousand of them. */
-async function bareLoop(queue: BenchQueue, events: number): Promise<{ rate: number; cpuMs: number }> {
+/** What the SDK, or the relay's own call, does without a database: events a second, and milliseconds of CPU for a thousand of them. */
+async function bareLoop(queue: BenchQueue, events: number, lean = false): Promise<{ rate: number; cpuMs: number }> {
   const child = startChild('bare-loop.ts');
   try {
     const { endpoint, queueUrl } = queue;
@@ -18,6 +19,7 @@ async function bareLoop(queue: BenchQueue, events: number): Promise<{ rate: numb
       aggregates: AGGREGATES,
       bytes: BYTES,
       callsInFlight: CALLS_IN_FLIGHT,
+      lean,
     } satisfies BareLoopStart);
     return { rate: events / seconds, cpuMs: (cpuSeconds * 1e6) / events };
   } finally {
@@ -36,9 +38,12 @@ async function run(bench: Bench): Promise<Figure[]> {
     // Before and after, so that what else the machine does meets both.
     const before = await bareLoop(queue, events);
     await queue.reset();
+    const cores = coresInUse();
     const relay = await drain(bench, database, queue);
+    const inUse = cores();
     const counts = await queue.counts();
     const after = await bareLoop(queue, events);
+    const own = await bareLoop(queue, events, true);
     if (relay.report.published !== events) throw new Error(`published ${relay.report.published} of ${events}`);
     const bare = (before.rate + after.rate) / 2;
     const bareCpuMs = (before.cpuMs + after.cpuMs) / 2;
@@ -50,6 +55,9 @@ async function run(bench: Bench): Promise<Figure[]> {
       { name: '  bare loop of the SDK', value: bare, unit: 'events/s' },
       { name: '  CPU of the relay, per 1,000 events', value: cpuMs, unit: 'ms' },
       { name: '  CPU of the bare loop, per 1,000 events', value: bareCpuMs, unit: 'ms' },
+      { name: '  bare loop of the relay’s own call', value: own.rate, unit: 'events/s' },
+      { name: '  CPU of that, per 1,000 events', value: own.cpuMs, unit: 'ms' },
+      { name: '  cores in use while the relay runs', value: inUse, unit: '' },
       { name: '  messages a call', value: counts.accepted / counts.calls, unit: '' },
       {
         name: 'SQL statements per 1,000 events',

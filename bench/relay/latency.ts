@@ -1,3 +1,4 @@
+import { coresInUse } from '../harness/cores.ts';
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
 import { type Figure, quantile } from '../harness/figure.ts';
 import { startQueue } from '../harness/queue.ts';
@@ -16,7 +17,9 @@ async function atRate(bench: Bench, rate: number): Promise<Figure[]> {
     // Leases, plans and the JIT of both processes settle first.
     await untilAccepted(queue, (await write(database, { rate, seconds: 3 })).length);
     await queue.reset(true);
+    const cores = coresInUse();
     const written = await write(database, { rate, seconds: sized(bench, 100), lateShare: 0.02 });
+    const inUse = cores();
     await untilAccepted(queue, written.length);
     const times = latencies(written, await queue.arrivals());
     const { orderBreaks } = await queue.counts();
@@ -25,6 +28,7 @@ async function atRate(bench: Bench, rate: number): Promise<Figure[]> {
       { name: `commit → queue, ${rate}/s, p50`, value: quantile(times, 0.5), unit: 'ms', goal: { atMost: 12 } },
       { name: `commit → queue, ${rate}/s, p99`, value: quantile(times, 0.99), unit: 'ms', goal: { atMost: 40 } },
       { name: '  events', value: times.length, unit: '' },
+      { name: '  cores in use', value: inUse, unit: '' },
       { name: '  order breaks', value: orderBreaks, unit: '', goal: { atMost: 0 } },
     ];
   } finally {

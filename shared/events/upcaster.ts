@@ -3,7 +3,7 @@ import type { DataOf, EventSchema } from './schema.ts';
 
 /**
  * What a consumer does with an event that is older than the oldest upcaster of its type:
- * - `return`: it goes back to the queue and ends in the dead-letter queue, where it waits for an upcaster;
+ * - `return`: it is not applied; the consumer holds it until there is an upcaster and an operator has it tried again;
  * - `ignore`: it is acknowledged without effect and counted.
  */
 export type Older = 'return' | 'ignore';

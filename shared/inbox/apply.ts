@@ -1,81 +1,159 @@
 import type pg from 'pg';
-import { type Connections, transaction } from '../database/index.ts';
-import { type ReceivedEvent, RESERVED_TYPE_PREFIX } from '../events/index.ts';
-import { takeEvent } from './dedupe.ts';
-import { HandlerFailedError, OrderLateError } from './errors.ts';
+import { transaction } from '../database/index.ts';
+import type { ReceivedEvent } from '../events/index.ts';
+import { HandlerFailedError } from './errors.ts';
 import { isServerAnswer, isStaleWriter } from './failure.ts';
-import type { AnyHandler } from './handlers.ts';
-import { advancePosition } from './position.ts';
-import type { ConsumerIdentity } from './register.ts';
+import { beforeContext, handlerContext } from './handler-context.ts';
+import type { AnySteps } from './handlers.ts';
+import { asItCame, hold, type HeldReason, outOfOrder } from './hold.ts';
+import type { EventMessage, UnreadableMessage } from './message.ts';
+import { type Taken, takeStatement, wouldApply } from './take.ts';
+import { assertOpen, takenTransaction } from './taken-transaction.ts';
+import { noteWaiting, type Work } from './work.ts';
 
 /**
- * What became of an event that needs no return.
+ * What became of a message that can be acknowledged.
  * - `effect`: its handler's work is committed
- * - `repeat`: it had been applied before
+ * - `repeat`: it had been applied before, or is held already
  * - `ignored`: the consumer has no handler for its type
  * - `too-old`: no upcaster takes its version, and the type's `older` is `ignore`
+ * - `older`: mode `latest`, and a newer one was applied
+ * - `held`: it is in `inbox.held_event`
  */
 export type Applied =
   | { readonly kind: 'effect'; readonly ageSeconds: number }
   | { readonly kind: 'repeat' }
   | { readonly kind: 'ignored' }
-  | { readonly kind: 'too-old' };
+  | { readonly kind: 'too-old' }
+  | { readonly kind: 'older' }
+  | { readonly kind: 'held'; readonly reason: HeldReason; readonly expected?: bigint };
 
 /**
- * Applies an event once: dedupe row, position and the handler's effect are committed together or not at all.
+ * Applies events in one transaction: dedupe rows, positions, what must be held, and the effects of the handlers, in the order given. All
+ * of it is committed or nothing.
  *
- * A strict consumer moves over a type that it does not handle, because the aggregate's next event follows that one; a
- * consumer without order has no reason to write anything about it.
- *
- * @param monotonicMs a clock that only serves to measure how long the handler took
- * @throws what `classifyFailure` sorts; the transaction is then rolled back
+ * @param before by event: what the `before` steps answered
+ * @throws what `classifyFailure` sorts
  */
-export async function applyOnce(
-  connections: Connections,
-  consumer: ConsumerIdentity,
-  event: ReceivedEvent,
-  handler: AnyHandler | undefined,
-  monotonicMs: () => number,
-): Promise<Applied> {
-  if (handler === undefined && consumer.mode === 'any') return { kind: 'ignored' };
-  let takenAt = 0;
-  const taken = await transaction(connections, async (tx) => {
+export async function applyTogether(
+  work: Work,
+  client: pg.PoolClient,
+  messages: readonly EventMessage[],
+  before: unknown = undefined,
+): Promise<readonly Applied[]> {
+  const events = messages.map(({ event }) => event);
+  const applied = await takenTransaction(client, takeStatement(client, work, events), async (rows) => {
+    const takenAt = work.monotonicMs();
+    const taken = rows as readonly Taken[];
+    const outcomes = taken.map((row) => outcomeOf(row));
+    await holdThose(work, client, messages, outcomes);
+    for (const [index, message] of messages.entries()) {
+      if (taken[index]?.outcome !== 'apply' && taken[index]?.outcome !== 'passed') continue;
+      outcomes[index] = { kind: message.passedAs };
+      if (message.steps === undefined || taken[index].outcome === 'passed') continue;
+      const { steps, event } = message;
+      await work.spans.run(message, () => runHandler(steps, event, client, before));
+      const age = taken[index].age + (work.monotonicMs() - takenAt) / 1000;
+      outcomes[index] = { kind: 'effect', ageSeconds: Math.max(0, age) };
+    }
+    for (const [index, { event }] of messages.entries()) {
+      if (taken[index]?.waiting === true) noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
+    }
+    return outcomes;
+  });
+  return applied;
+}
+
+function outcomeOf({ outcome, expected }: Taken): Applied {
+  switch (outcome) {
+    case 'apply':
+    case 'passed':
+      return { kind: 'ignored' };
+    case 'repeat':
+    case 'held':
+      return { kind: 'repeat' };
+    case 'older':
+      return { kind: 'older' };
+    default:
+      return { kind: 'held', reason: outcome, expected: BigInt(expected) };
+  }
+}
+
+/** In the same transaction, which has locked their positions: a gap can not close before its event is there to be found. */
+async function holdThose(
+  work: Work,
+  client: pg.PoolClient,
+  messages: readonly EventMessage[],
+  outcomes: readonly Applied[],
+): Promise<void> {
+  const held = messages.flatMap((message, index) => {
+    const outcome = outcomes[index];
+    return outcome?.kind === 'held' ? [outOfOrder(work, message, outcome.reason as never)] : [];
+  });
+  if (held.length > 0) await hold(client, work, held);
+}
+
+/** Keeps a message that can not be applied as it is. */
+export async function keep(work: Work, message: UnreadableMessage): Promise<Applied> {
+  const [held] = await ownTransaction(work, (tx) => hold(tx, work, [asItCame(work, message)]));
+  return held === true ? { kind: 'held', reason: message.reason } : { kind: 'repeat' };
+}
+
+/** A transaction in which no handler runs. */
+export function ownTransaction<T>(work: Work, task: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
+  return transaction(work.invocation, async (tx) => {
     try {
-      const age = await takeEvent(tx, consumer.name, event);
-      takenAt = monotonicMs();
-      if (age === null) return null;
-      if (consumer.mode === 'strict') await advance(tx, consumer, event);
-      if (handler !== undefined) await runHandler(handler, event, tx);
-      return age;
+      return await task(tx);
     } catch (error) {
-      // After a fail-over a pooled connection may still lead to the old writer, and would refuse every retry.
       if (isStaleWriter(error)) tx.release(true);
       throw error;
     }
   });
-  if (taken === null) return { kind: 'repeat' };
-  if (handler === undefined) return { kind: 'ignored' };
-  return { kind: 'effect', ageSeconds: Math.max(0, taken + (monotonicMs() - takenAt) / 1000) };
 }
 
 /**
- * A tombstone that comes late has nothing to say: the event whose place it took had arrived after all, its acknowledgement was lost, and
- * somebody skipped it. Returned, it would only end as a dead letter.
+ * Runs the `before` step of an event, while no transaction is open, and only if the event would be applied as far as a plain read
+ * can tell.
+ *
+ * @throws HandlerFailedError (`HANDLER_FAILED`)
  */
-async function advance(tx: pg.PoolClient, consumer: ConsumerIdentity, event: ReceivedEvent): Promise<void> {
+export async function runBefore(work: Work, message: EventMessage): Promise<unknown> {
+  const { steps, event } = message;
+  if (steps?.before === undefined) return undefined;
+  const client = await work.invocation.connect();
+  let wanted: boolean;
   try {
-    await advancePosition(tx, consumer, event);
+    wanted = await wouldApply(client, work, event);
   } catch (error) {
-    if (!(error instanceof OrderLateError && event.type.startsWith(RESERVED_TYPE_PREFIX))) throw error;
+    client.release(true);
+    throw error;
+  }
+  client.release();
+  return wanted ? work.spans.run(message, () => callBefore(steps, event)) : undefined;
+}
+
+/** @throws HandlerFailedError (`HANDLER_FAILED`) */
+export async function callBefore(steps: AnySteps, event: ReceivedEvent): Promise<unknown> {
+  try {
+    return await steps.before?.(event, beforeContext(event));
+  } catch (cause) {
+    throw new HandlerFailedError(cause, false);
   }
 }
 
-async function runHandler(handler: AnyHandler, event: ReceivedEvent, tx: pg.PoolClient): Promise<void> {
+/** @throws HandlerFailedError (`HANDLER_FAILED`), and what says that the handler broke the transaction */
+export async function runHandler(
+  steps: AnySteps,
+  event: ReceivedEvent,
+  tx: pg.PoolClient,
+  before: unknown,
+): Promise<void> {
   try {
-    await handler(event, { tx });
+    await steps.handle(event, handlerContext(event, tx, before));
   } catch (cause) {
     throw new HandlerFailedError(cause, !(isServerAnswer(cause) || (await isAlive(tx))));
   }
+  assertOpen(tx);
 }
 
 /** A lost connection rejects with an error that has no code. In a failed transaction an answer is an error, too. */

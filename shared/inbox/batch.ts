@@ -1,89 +1,169 @@
 import type { SQSRecord } from 'aws-lambda';
-import type { CompiledCatalogue } from '../events/index.ts';
-import { applyOnce } from './apply.ts';
-import { classifyFailure } from './failure.ts';
-import { type Group, groupRecords } from './groups.ts';
-import type { AnyHandler } from './handlers.ts';
-import type { Invocation } from './invocation.ts';
-import type { OutcomeReport } from './outcome-report.ts';
-import { newestEvent } from './newest-event.ts';
-import { type ReadEvent, readEvent } from './read-event.ts';
-import type { ConsumerIdentity } from './register.ts';
-import { inMessageSpan, notedOn } from './trace.ts';
+import { type Applied, applyTogether, keep, ownTransaction, runBefore } from './apply.ts';
+import { OutOfTimeError } from './errors.ts';
+import { classifyFailure, type Failure } from './failure.ts';
+import { groupRecords } from './groups.ts';
+import { countFailure, type HeldReason } from './hold.ts';
+import { type EventMessage, type Message, readMessage } from './message.ts';
+import { noteWaiting, type Work } from './work.ts';
 
-/** All that a batch needs beside its messages. */
-export interface BatchWork {
-  readonly consumer: ConsumerIdentity;
-  readonly catalogue: CompiledCatalogue;
-  /** The handler of a type, if the consumer has one. */
-  readonly handlerOf: (type: string) => AnyHandler | undefined;
-  readonly invocation: Invocation;
-  /** Most groups at once: each needs a connection. */
-  readonly concurrency: number;
-  readonly report: OutcomeReport;
-  readonly monotonicMs: () => number;
-}
+/** A few messages are worth a connection of their own; fewer go faster in the transaction of others. */
+const WORTH_A_CONNECTION = 5;
+/** Of the time left: a transaction of several messages that takes longer is given up, and each goes on in its own. */
+const SHARE_OF_TIME = 1 / 3;
 
 /**
- * Processes the groups of a batch side by side and each group in order. The first message of a group that fails ends the
- * group: it and those behind it go back, because a FIFO queue gives them out again in this order only when all of them do.
+ * Processes a batch: messages of several groups together in one transaction, each group in order. Where that fails, whatever the cause,
+ * nothing of it was kept, and the messages are applied one by one: one that fails ends its group, and it and those behind it
+ * go back, because a FIFO queue gives them out again in this order only when all of them do.
  *
  * @returns the records to return, in the order of the batch
  */
-export async function processBatch(records: readonly SQSRecord[], work: BatchWork): Promise<SQSRecord[]> {
-  const waiting = groupRecords(records);
+export async function processBatch(records: readonly SQSRecord[], work: Work): Promise<SQSRecord[]> {
+  const groups = groupRecords(records).map((group) => group.records.map((record) => readMessage(work, record)));
   const returned = new Set<SQSRecord>();
-  const workGroups = async (): Promise<void> => {
-    for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) {
-      for (const record of await processGroup(group, work)) returned.add(record);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(work.concurrency, waiting.length) }, workGroups));
+  const left: Message[][] = [];
+  await eachOf(bundles(groups, records.length, work), work.concurrency, async (bundle) => {
+    left.push(...(await processTogether(bundle, work)));
+  });
+  await eachOf(left, work.concurrency, async (group) => {
+    for (const record of await processGroup(group, work)) returned.add(record);
+  });
   return records.filter((record) => returned.has(record));
 }
 
-async function processGroup(group: Group, work: BatchWork): Promise<readonly SQSRecord[]> {
-  for (const [index, record] of group.records.entries()) {
-    const rest = group.records.slice(index);
+/** Runs `task` for each item, `most` at a time. */
+export async function eachOf<T>(items: Iterable<T>, most: number, task: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items[Symbol.iterator]();
+  const workThrough = async (): Promise<void> => {
+    for (let next = waiting.next(); next.done !== true; next = waiting.next()) await task(next.value);
+  };
+  await Promise.all(Array.from({ length: most }, workThrough));
+}
+
+/** Groups that share a transaction: as few transactions as there are connections for, none larger than `together` unless one group is. */
+function bundles(groups: readonly Message[][], messages: number, { concurrency, together }: Work): Message[][][] {
+  const size = Math.min(together, Math.max(WORTH_A_CONNECTION, Math.ceil(messages / concurrency)));
+  const bundled: Message[][][] = [];
+  let room = 0;
+  for (const group of groups) {
+    if (bundled.length === 0 || group.length > room) {
+      bundled.push([]);
+      room = size;
+    }
+    bundled.at(-1)?.push(group);
+    room -= group.length;
+  }
+  return bundled;
+}
+
+/** What of a group may share a transaction: from its first message up to one that calls other systems or can not be read. */
+function shareable(group: readonly Message[]): readonly Message[] {
+  const end = group.findIndex(({ kind, ...rest }) => kind === 'unreadable' || ('steps' in rest && rest.steps?.before));
+  return end === -1 ? group : group.slice(0, end);
+}
+
+/** Applies several messages in one transaction. Gives what is left to do of each group: all of it if that did not work. */
+async function processTogether(groups: readonly Message[][], work: Work): Promise<Message[][]> {
+  const parts = groups.map((group) => shareable(group));
+  const messages = parts.flat();
+  const events = messages.filter((message) => message.kind === 'event');
+  if (events.length < 2 || work.together < 2 || !work.invocation.mayStart()) return [...groups];
+  let over: NodeJS.Timeout | undefined;
+  try {
+    const client = await Promise.race([work.invocation.connect(), work.invocation.abandoned]);
+    const late = new Promise<never>((_resolve, reject) => {
+      over = setTimeout(() => {
+        client.release(true);
+        reject(new OutOfTimeError());
+      }, work.invocation.remainingMs() * SHARE_OF_TIME);
+    });
+    const applied = await Promise.race([applyTogether(work, client, events), late, work.invocation.abandoned]);
+    for (const [index, { event }] of events.entries()) {
+      const outcome = applied[index];
+      if (outcome !== undefined) work.report.applied(event, outcome);
+    }
+  } catch (error) {
+    work.report.apart(classifyFailure(error), events.length);
+    return [...groups];
+  } finally {
+    clearTimeout(over);
+  }
+  for (const message of messages) {
+    if (message.kind === 'ignored') work.report.applied(message.event, { kind: message.passedAs });
+  }
+  return groups.map((group, index) => group.slice(parts[index]?.length)).filter((group) => group.length > 0);
+}
+
+async function processGroup(group: readonly Message[], work: Work): Promise<readonly SQSRecord[]> {
+  for (const [index, message] of group.entries()) {
+    const rest = group.slice(index).map(({ record }) => record);
     if (!work.invocation.mayStart()) {
       work.report.notStarted(rest.length);
       return rest;
     }
-    if (!(await processMessage(record, rest.length - 1, work))) return rest;
+    if (!(await processMessage(message, rest.length - 1, work))) return rest;
   }
   return [];
 }
 
 /** Whether the message may be acknowledged. */
-async function processMessage(record: SQSRecord, behind: number, work: BatchWork): Promise<boolean> {
-  const read = readEvent(work.catalogue, record.body);
-  return inMessageSpan(work.consumer.name, record, read.event, (span) =>
-    processRead(record, read, behind, { ...work, report: notedOn(span, work.report) }),
-  );
-}
-
-async function processRead(record: SQSRecord, read: ReadEvent, behind: number, work: BatchWork): Promise<boolean> {
-  const { report } = work;
-  if (!read.ok) {
-    report.failed(record, read.event, read.failure, behind);
-    return false;
-  }
-  const handler = work.handlerOf(read.event.type);
-  // Without a handler nobody looks at the data: what cannot be upcast is no reason to return it.
-  const newest = handler === undefined ? read : newestEvent(work.catalogue, read.event);
-  if (!newest.ok && newest.failure !== 'ignore') {
-    report.failed(record, read.event, newest.failure, behind);
-    return false;
-  }
-  const event = newest.ok ? newest.event : read.event;
+async function processMessage(message: Message, behind: number, work: Work): Promise<boolean> {
+  const { report, invocation } = work;
+  const { record, event } = message;
   try {
-    const willRun = newest.ok ? handler : undefined;
-    const applying = applyOnce(work.invocation, work.consumer, event, willRun, work.monotonicMs);
-    const applied = await Promise.race([applying, work.invocation.abandoned]);
-    report.applied(event, applied.kind === 'ignored' && !newest.ok ? { kind: 'too-old' } : applied);
+    if (message.kind === 'ignored') {
+      report.applied(message.event, { kind: message.passedAs });
+      return true;
+    }
+    if (message.kind === 'unreadable') {
+      const kept = await Promise.race([keep(work, message), invocation.abandoned]);
+      report.kept(record, event, message.failure, kept);
+      return true;
+    }
+    report.applied(message.event, await Promise.race([applyAlone(work, message), invocation.abandoned]));
     return true;
   } catch (error) {
-    report.failed(record, event, classifyFailure(error), behind);
-    return false;
+    return fail(message as EventMessage, classifyFailure(error), behind, work);
   }
+}
+
+async function applyAlone(work: Work, message: EventMessage): Promise<Applied> {
+  const before = await runBefore(work, message);
+  const [applied] = await applyTogether(work, await work.invocation.connect(), [message], before);
+  return applied ?? { kind: 'repeat' };
+}
+
+/** What becomes of a message that could not be applied: counted, kept or returned. Whether it may be acknowledged. */
+async function fail(message: EventMessage, failure: Failure, behind: number, work: Work): Promise<boolean> {
+  const { record, event } = message;
+  try {
+    if (failure.class === 'malformed') {
+      const unreadable = { kind: 'unreadable', record, event, reason: 'malformed', failure } as const;
+      work.report.kept(record, event, failure, await Promise.race([keep(work, unreadable), work.invocation.abandoned]));
+      return true;
+    }
+    if (failure.class === 'handler') {
+      const { held, attempts } = await Promise.race([countAlone(work, message, failure), work.invocation.abandoned]);
+      if (held) {
+        work.report.kept(record, event, failure, { kind: 'held', reason: 'failing' satisfies HeldReason }, attempts);
+        noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
+        return true;
+      }
+    }
+  } catch (error) {
+    // It could not be written down: the message goes back, uncounted.
+    work.report.notWritten(classifyFailure(error));
+  }
+  work.report.failed(record, event, failure, behind);
+  return false;
+}
+
+/** In a transaction of its own: the one in which the handler failed was rolled back. */
+export async function countAlone(
+  work: Work,
+  { event, record }: EventMessage,
+  failure: Failure,
+): Promise<{ readonly attempts: number; readonly held: boolean }> {
+  return ownTransaction(work, (tx) => countFailure(tx, work, event, record.body, failure, work.attempts));
 }

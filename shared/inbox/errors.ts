@@ -1,35 +1,6 @@
 import { SealedOutboxError } from '../errors/index.ts';
 
 /**
- * A strict consumer met an event whose predecessor it has not applied (`ORDER_GAP`). Nothing was changed; the message and
- * the rest of its group go back to the queue, where the missing event may still be on its way.
- */
-export class OrderGapError extends SealedOutboxError {
-  readonly expected: bigint;
-
-  constructor(expected: bigint) {
-    super('ORDER_GAP', `expected sequence ${expected}: the event was not applied and goes back to the queue.`);
-    this.expected = expected;
-  }
-}
-
-/**
- * A strict consumer met an event that it has not applied although it has applied a later one (`ORDER_LATE`). Applying it
- * would turn the state back, acknowledging it would lose it: it goes back to the queue and ends in the dead-letter queue.
- */
-export class OrderLateError extends SealedOutboxError {
-  readonly expected: bigint;
-
-  constructor(expected: bigint) {
-    super(
-      'ORDER_LATE',
-      `expected sequence ${expected}: the event is late, was not applied and goes back to the queue.`,
-    );
-    this.expected = expected;
-  }
-}
-
-/**
  * A handler rejected (`HANDLER_FAILED`). Its transaction was rolled back, dedupe row and position with it. What it threw
  * is the `cause`; its message may hold payload values and is never logged.
  */
@@ -49,6 +20,32 @@ export class HandlerFailedError extends SealedOutboxError {
   }
 }
 
+/**
+ * A handler committed or rolled back (`TRANSACTION_ENDED`). PostgreSQL refused the commit: nothing of the transaction was kept.
+ * The consumer ends the transaction; a part of it can be undone with a savepoint.
+ */
+export class TransactionEndedError extends SealedOutboxError {
+  constructor() {
+    super(
+      'TRANSACTION_ENDED',
+      'the handler ended the transaction that holds its dedupe row: nothing of it was kept. Leave commit and rollback to the consumer.',
+    );
+  }
+}
+
+/**
+ * An event that EventBridge handed to the function itself was not applied (`NOT_APPLIED`): there is no batch to return it in,
+ * so the invocation fails and Lambda tries again.
+ */
+export class NotAppliedError extends SealedOutboxError {
+  constructor() {
+    super(
+      'NOT_APPLIED',
+      'the event was not applied: the log line before this one says why. Lambda invokes the function again.',
+    );
+  }
+}
+
 /** The invocation's time is up (`OUT_OF_TIME`). The transaction was discarded and the event goes back to the queue. */
 export class OutOfTimeError extends SealedOutboxError {
   constructor() {
@@ -57,8 +54,8 @@ export class OutOfTimeError extends SealedOutboxError {
 }
 
 /**
- * The function was invoked with something that is no SQS batch (`NOT_A_BATCH`), so there is nothing to return message by
- * message. Check the event source of the function.
+ * The function was invoked with something that is neither an SQS batch nor an event of EventBridge (`NOT_A_BATCH`), so there is
+ * nothing to return message by message. Check the event source of the function.
  */
 export class NotABatchError extends SealedOutboxError {
   constructor(what: string) {

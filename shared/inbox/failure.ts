@@ -1,31 +1,22 @@
 import { TransactionAbortedError } from '../database/index.ts';
-import { HandlerFailedError, OrderGapError, OrderLateError, OutOfTimeError } from './errors.ts';
+import { HandlerFailedError, OutOfTimeError, TransactionEndedError } from './errors.ts';
 
 /**
- * Why a message went back to the queue.
+ * Why a message could not be applied.
  * - `retry`: the database or the network; trying again is the remedy
  * - `handler`: the handler threw; a bug, or data that it cannot take
  * - `malformed`: no envelope, data that breaks its schema, or an upcaster that fails on it
  * - `unknown-type`, `unknown-version`: the consumer's catalogue does not know it, or no upcaster takes the version
- * - `gap`, `late`: out of order at a strict consumer
+ * - `denied`: the consumer may not open what is sealed in it
  * - `time`: the invocation ran out of time
  */
-export type FailureClass =
-  | 'retry'
-  | 'handler'
-  | 'malformed'
-  | 'unknown-type'
-  | 'unknown-version'
-  | 'gap'
-  | 'late'
-  | 'time';
+export type FailureClass = 'retry' | 'handler' | 'malformed' | 'unknown-type' | 'unknown-version' | 'denied' | 'time';
 
 /** What a log line may say about a failure: names and codes, never a message of foreign code. */
 export interface Failure {
   readonly class: FailureClass;
   /** Stable: SQLSTATE, the operating system's error code, or one of this library's. */
   readonly code: string;
-  readonly expected?: bigint;
   /** Of a message that was refused as it is: the attribute or field and the rule, never a value. */
   readonly reason?: string;
   /** Of a handler's or an upcaster's error: its name and where it was thrown. */
@@ -81,9 +72,14 @@ const isLoggable = (code: string): boolean => isState(code) || /^[A-Z][0-9A-Z_]{
 const isRetryable = (code: string): boolean =>
   RETRY_ERRNOS.has(code) || RETRY_STATES.has(code) || (isState(code) && RETRY_STATE_CLASSES.has(code.slice(0, 2)));
 
+/** The SQLSTATE that the server answered with. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return findCode(error, isState);
+}
+
 /** Whether the server answered with an error: then the connection is alive. */
 export function isServerAnswer(error: unknown): boolean {
-  return findCode(error, isState) !== undefined;
+  return sqlStateOf(error) !== undefined;
 }
 
 /** Whether the connection leads to a server that no longer takes writes, and must not be used again. */
@@ -93,12 +89,12 @@ export function isStaleWriter(error: unknown): boolean {
 
 /** Sorts what `applyOnce` rejected with. Errors of the consumer's own statements are never the event's fault. */
 export function classifyFailure(error: unknown): Failure {
-  if (error instanceof OrderGapError) return { class: 'gap', code: error.code, expected: error.expected };
-  if (error instanceof OrderLateError) return { class: 'late', code: error.code, expected: error.expected };
   if (error instanceof OutOfTimeError) return { class: 'time', code: error.code };
   if (error instanceof HandlerFailedError) return classifyHandlerFailure(error);
-  // The handler swallowed a statement's error.
-  if (error instanceof TransactionAbortedError) return { class: 'handler', code: error.code };
+  // The handler swallowed a statement's error, or ended the transaction.
+  if (error instanceof TransactionAbortedError || error instanceof TransactionEndedError) {
+    return { class: 'handler', code: error.code };
+  }
   // A value of the envelope that PostgreSQL cannot take, such as a time in the year 0: no retry changes that.
   const dataState = findCode(error, (code) => isState(code) && code.startsWith('22'));
   if (dataState !== undefined) return { class: 'malformed', code: dataState };

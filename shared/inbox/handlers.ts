@@ -2,14 +2,20 @@ import type pg from 'pg';
 import type { Catalogue, DataOf, EventType, NewestVersion, ReceivedEvent } from '../events/index.ts';
 
 /** What a handler works with, beside the event. */
-export interface HandlerContext {
+export interface HandlerContext<Before = unknown> {
   /**
    * The connection, inside the transaction that also holds the dedupe row and the position. What the handler writes
    * through it happens exactly once. Never commit or roll back on it, never keep it, and call nothing over the network
    * while it is open.
    */
   readonly tx: pg.ClientBase;
+  /** What the handler's `before` step answered; undefined where it has none. */
+  readonly before: Before;
 }
+
+/** What a `before` step works with, beside the event. No transaction is open while it runs. */
+// eslint-disable-next-line typescript/no-empty-object-type -- what it offers is declared where it is built
+export interface BeforeContext {}
 
 /** An event of `Type` in its newest version, whatever version it was written with. `schemaVersion` is the newest, too. */
 export type ConsumedEvent<C extends Catalogue, Type extends EventType<C>> = {
@@ -20,13 +26,58 @@ export type ConsumedEvent<C extends Catalogue, Type extends EventType<C>> = {
     : never;
 }[keyof C['events'][Type]['versions'] & number];
 
-/** Applies one event. Rejecting rolls back and returns the message to the queue. */
+/** Applies one event. Rejecting rolls back what it wrote. */
 export type Handler<Event> = (event: Event, context: HandlerContext) => Promise<void>;
+
+/**
+ * What happens behind an event whose handler has failed as often as the consumer tries: later ones of its aggregate wait
+ * (`block`), or go on without it (`skip`).
+ */
+export type WhenFailing = 'block' | 'skip';
+
+/** A handler in steps: calls of other systems first, the transaction after them. */
+export interface HandlerSteps<Event, Before = unknown> {
+  /**
+   * Runs outside of any transaction, and only for an event that is neither processed nor out of order. It may run again for
+   * the same event: whatever it calls must bear that.
+   */
+  before?(event: Event, context: BeforeContext): Promise<Before>;
+  /** Applies the event; `context.before` is what the step before answered. */
+  handle(event: Event, context: HandlerContext<Before>): Promise<void>;
+  /** Default: `block` in mode `strict`, else `skip`. */
+  readonly whenFailing?: WhenFailing;
+}
 
 /** A handler for each type that the consumer is interested in. */
 export type Handlers<C extends Catalogue> = {
-  readonly [Type in EventType<C>]?: Handler<ConsumedEvent<C, Type>>;
+  readonly [Type in EventType<C>]?: Handler<ConsumedEvent<C, Type>> | HandlerSteps<ConsumedEvent<C, Type>>;
 };
 
-/** A handler whose event's type has been checked against the catalogue. */
-export type AnyHandler = Handler<ReceivedEvent>;
+/** Steps of a handler whose event's type has been checked against the catalogue. */
+export type AnySteps = HandlerSteps<ReceivedEvent>;
+
+/**
+ * Ties what `before` answers to what `handle` gets; TypeScript knows `context.before` as `unknown` otherwise. The event's type
+ * follows where the handlers are declared as such:
+ *
+ * ```ts
+ * const handlers: Handlers<typeof catalogue> = {
+ *   'invoice.issued': handlerSteps({
+ *     before: async (event) => priceOf(event.data.currency),
+ *     handle: async (event, { tx, before: price }) => { … },
+ *   }),
+ * };
+ * ```
+ */
+export function handlerSteps<Event, Before>(steps: {
+  readonly before: (event: Event, context: BeforeContext) => Promise<Before>;
+  readonly handle: (event: Event, context: HandlerContext<Before>) => Promise<void>;
+  readonly whenFailing?: WhenFailing;
+}): HandlerSteps<Event> {
+  return steps as HandlerSteps<Event>;
+}
+
+/** A handler in its long form. */
+export function stepsOf(handler: Handler<never> | HandlerSteps<never>): AnySteps {
+  return (typeof handler === 'function' ? { handle: handler } : handler) as AnySteps;
+}

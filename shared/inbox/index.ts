@@ -1,21 +1,37 @@
 /**
- * The consuming side. Read in this order: `read-event.ts` and `newest-event.ts` (from a message to
- * what a handler sees), `order.ts` (which event may be applied next), `apply.ts` (one event in one
- * transaction), `batch.ts` (groups of a batch), `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
+ * The consuming side. Read in this order: `message.ts` (from a message to what a handler sees), `order.ts` (which event may be applied
+ * next), `apply.ts` (events in one transaction), `batch.ts` (groups of a batch), `hold.ts` and `drain.ts` (what waits in the database),
+ * `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
  */
+export { checkRoutes, type ConsumerOptions } from './consumer-options.ts';
 export {
   ConsumerChangedError,
   ConsumerOptionsError,
   HandlerFailedError,
   NotABatchError,
-  OrderGapError,
-  OrderLateError,
+  NotAppliedError,
   OutOfTimeError,
+  TransactionEndedError,
 } from './errors.ts';
-export { type ConsumerOptions, eventConsumer } from './event-consumer.ts';
+export { type ConsumerInput, drainHeld, type DrainRequest, eventConsumer } from './event-consumer.ts';
 export type { FailureClass } from './failure.ts';
-export type { ConsumedEvent, Handler, HandlerContext, Handlers } from './handlers.ts';
+export {
+  type BeforeContext,
+  type ConsumedEvent,
+  type Handler,
+  type HandlerContext,
+  type Handlers,
+  handlerSteps,
+  type HandlerSteps,
+  type WhenFailing,
+} from './handlers.ts';
+export type { HeldReason } from './hold.ts';
 export type { TimeMargins } from './invocation.ts';
+export { acceptGap, type ConsumedAggregate, releaseHeld, retryHeld, skipHeld } from './operate/acts.ts';
+export { type HeldEvent, type HeldPage, listHeld, type ListHeldOptions } from './operate/list-held.ts';
+export { HeldOperationError } from './operate/operation-error.ts';
+export { showHeld, type ShownEvent } from './operate/show-held.ts';
 export type { Mode, StartingPoint } from './order.ts';
+export type { UnknownTypes } from './work.ts';
 /** What a consumer logs and counts into, for those who build one. */
 export { emfMetrics, type EmfOptions, type Log, type Metrics, noMetrics } from '../telemetry/index.ts';

@@ -24,6 +24,8 @@ export interface TimeMargins {
 export interface Invocation extends Connections {
   /** Whether there is time to start another message. */
   mayStart(): boolean;
+  /** Milliseconds until its end. */
+  remainingMs(): number;
   /** Whether its own deadline has passed, by the wall clock. */
   isOverdue(): boolean;
   /** Rejects with `OutOfTimeError` when the invocation is abandoned; never resolves. */
@@ -58,6 +60,7 @@ export function startInvocation(pool: Connections, deadline: Deadline, margins: 
     abandoned,
     abandon,
     mayStart: () => !over && deadline.getRemainingTimeInMillis() > startMs,
+    remainingMs: () => deadline.getRemainingTimeInMillis(),
     isOverdue: () => deadline.getRemainingTimeInMillis() <= 0,
     finish: () => clearTimeout(timer),
     connect: async () => {

@@ -9,9 +9,10 @@
 /**
  * How a consumer treats order.
  * - `any`: each event once, in whatever order it arrives.
+ * - `latest`: per aggregate only what is newer than the last one applied; for events that carry the full state.
  * - `strict`: each event once, and per aggregate only the next sequence or the first of a higher epoch.
  */
-export type Mode = 'any' | 'strict';
+export type Mode = 'any' | 'latest' | 'strict';
 
 /**
  * Where a strict consumer starts on an aggregate that it has never seen.
@@ -23,6 +24,8 @@ export type StartingPoint = 'beginning' | 'first-seen';
 /** What to do with an event that was never processed. `expected` is the sequence that would have been applied. */
 export type Decision =
   | { readonly kind: 'apply' }
+  /** Mode `latest`: a newer one was applied. */
+  | { readonly kind: 'older' }
   | { readonly kind: 'gap'; readonly expected: bigint }
   | { readonly kind: 'late'; readonly expected: bigint };
 
@@ -37,32 +40,24 @@ function isFirst(sequence: bigint): boolean {
   return sequence === firstOf(epochOf(sequence));
 }
 
-/**
- * The lowest position that a strict consumer may stand at to apply `sequence`; the highest is always `sequence - 1`.
- * The first of an epoch follows any position of a lower one, every other event only its direct predecessor.
- *
- * The database's conditional upsert takes this number as a parameter, so the rule exists once.
- */
-export function lowestPositionBefore(sequence: bigint): bigint {
-  if (isFirst(sequence)) return 0n;
-  // The multiple of 2^40 itself is never an event's: no position leads to it.
-  if (sequence === epochOf(sequence) << EPOCH_BITS) return sequence;
-  return sequence - 1n;
+/** Whether a strict consumer at `position` may apply `sequence`: the next of its epoch, or the first of a higher one. */
+function follows(position: bigint, sequence: bigint): boolean {
+  if (isFirst(sequence)) return epochOf(sequence) > epochOf(position) || sequence === position + 1n;
+  // The multiple of 2^40 itself is never an event's.
+  return sequence === position + 1n && sequence !== epochOf(sequence) << EPOCH_BITS;
 }
 
 /**
- * Decides about an event without a dedupe row.
+ * Decides about an event without a dedupe row, as `inbox.take` does in the database under the position's lock.
  *
- * @param position the last sequence applied for this aggregate, `null` when there is none yet
+ * @param position the last sequence applied for this aggregate, 0 or `null` when there is none yet
  */
 export function decide(position: bigint | null, sequence: bigint, mode: Mode, start: StartingPoint): Decision {
   if (mode === 'any') return APPLY;
-  if (position === null) {
-    if (start === 'first-seen' || isFirst(sequence)) return APPLY;
-    return { kind: 'gap', expected: firstOf(epochOf(sequence)) };
-  }
-  const higherEpoch = epochOf(sequence) > epochOf(position);
-  const expected = higherEpoch ? firstOf(epochOf(sequence)) : position + 1n;
-  if (sequence <= position) return { kind: 'late', expected };
-  return lowestPositionBefore(sequence) <= position ? APPLY : { kind: 'gap', expected };
+  const last = position ?? 0n;
+  if (mode === 'latest') return sequence > last ? APPLY : { kind: 'older' };
+  const expected = epochOf(sequence) > epochOf(last) ? firstOf(epochOf(sequence)) : last + 1n;
+  if (sequence <= last) return { kind: 'late', expected };
+  if (last === 0n && start === 'first-seen') return APPLY;
+  return follows(last, sequence) ? APPLY : { kind: 'gap', expected };
 }

@@ -1,6 +1,7 @@
 import type { SQSRecord } from 'aws-lambda';
 import type { ReceivedEvent } from '../events/index.ts';
-import { activeTraceparent, inSpan, type OpenSpan, traceparentOfXray } from '../telemetry/index.ts';
+import { activeTraceparent, inSpan, type LongSpan, startSpan, traceparentOfXray } from '../telemetry/index.ts';
+import type { Failure } from './failure.ts';
 import type { OutcomeReport } from './outcome-report.ts';
 
 /** One invocation's batch: linked to the trace of every message, as far as the queue's own header tells it without reading the bodies. */
@@ -9,48 +10,82 @@ export function inBatchSpan<T>(consumer: string, records: readonly SQSRecord[], 
   return inSpan(`process ${consumer}`, { kind: 'consumer', attributes, links: records.map(sentTrace) }, work);
 }
 
-/**
- * One message: continues the trace that its event was appended in, so that a request and its effect are one trace, and is linked to the batch.
- */
-export function inMessageSpan<T>(
-  consumer: string,
-  record: SQSRecord,
-  event: ReceivedEvent | undefined,
-  work: (span: OpenSpan) => Promise<T>,
-): Promise<T> {
-  const attributes = {
-    ...common(consumer, record),
-    'messaging.message.id': record.messageId,
-    ...(event !== undefined && {
-      'cloudevents.event_id': event.id,
-      'cloudevents.event_source': event.source,
-      'cloudevents.event_type': event.type,
-      'sealed_outbox.aggregate.type': event.aggregateType,
-      'sealed_outbox.aggregate.id': event.aggregateId,
-      'sealed_outbox.sequence': event.sequence.toString(),
-    }),
-  };
-  const batch = activeTraceparent();
-  const parent = event?.traceparent ?? sentTrace(record);
-  return inSpan(
-    `process ${event?.type ?? 'message'}`,
-    { kind: 'consumer', attributes, links: [batch], parent: parent ?? 'none' },
-    work,
-  );
+/** What a span tells of a message; one that cannot be read has no event. */
+interface Traced {
+  readonly record?: SQSRecord;
+  readonly event: ReceivedEvent | undefined;
 }
 
-/** The report, which also notes on the message's span what became of it. */
-export function notedOn(span: OpenSpan, report: OutcomeReport): OutcomeReport {
-  return {
-    ...report,
-    applied(event, applied) {
-      span.set({ 'sealed_outbox.outcome': applied.kind });
-      report.applied(event, applied);
-    },
-    failed(record, event, failure, behind) {
-      span.set({ 'sealed_outbox.outcome': 'returned', 'sealed_outbox.failure_code': failure.code });
+/** The spans of an invocation's messages. */
+export interface MessageSpans {
+  /** Runs a part of a message's work in its span. */
+  run<T>(message: Traced, work: () => Promise<T>): Promise<T>;
+  /** The report, which also notes on the message's span what became of it, and ends the span. */
+  noting(report: OutcomeReport): OutcomeReport;
+  /** Ends what was not reported: it was rolled back, and its time was over or another try took its place. */
+  end(): void;
+}
+
+/**
+ * A message's span continues the trace that its event was appended in, so that a request and its effect are one trace, and is linked to the batch. It
+ * begins with the first that is done for the message and ends with its outcome, which is after the commit: a transaction may hold several messages, and one
+ * that failed among others is tried again alone.
+ */
+export function messageSpans(consumer: string): MessageSpans {
+  const batch = activeTraceparent();
+  const open = new Map<ReceivedEvent, LongSpan>();
+  const spanOf = ({ record, event }: Traced): LongSpan => {
+    const known = event === undefined ? undefined : open.get(event);
+    if (known !== undefined) return known;
+    const span = startSpan(`process ${event?.type ?? 'message'}`, {
+      kind: 'consumer',
+      attributes: { ...common(consumer, record), ...identity(record, event) },
+      parent: event?.traceparent ?? (record === undefined ? undefined : sentTrace(record)) ?? 'none',
+      links: [batch],
+    });
+    if (event !== undefined) open.set(event, span);
+    return span;
+  };
+  const note = (message: Traced, outcome: string, failure?: Failure): void => {
+    const span = spanOf(message);
+    span.set({ 'sealed_outbox.outcome': outcome });
+    if (failure !== undefined) {
+      span.set({ 'sealed_outbox.failure_code': failure.code });
       span.fail(failure.class);
-      report.failed(record, event, failure, behind);
+    }
+    span.end();
+    if (message.event !== undefined) open.delete(message.event);
+  };
+  return {
+    run: (message, work) => (message.event === undefined ? work() : spanOf(message).run(work)),
+    noting: (report) => ({
+      ...report,
+      applied(event, applied) {
+        note({ event }, applied.kind);
+        report.applied(event, applied);
+      },
+      kept(record, event, failure, applied, attempts) {
+        note({ record, event }, applied.kind, failure);
+        report.kept(record, event, failure, applied, attempts);
+      },
+      drained(event, applied) {
+        note({ event }, applied.kind);
+        report.drained(event, applied);
+      },
+      stays(event, failure) {
+        note({ event }, 'held', failure);
+        report.stays(event, failure);
+      },
+      failed(record, event, failure, behind) {
+        note({ record, event }, 'returned', failure);
+        report.failed(record, event, failure, behind);
+      },
+    }),
+    end() {
+      for (const span of open.values()) {
+        span.set({ 'sealed_outbox.outcome': 'undone' });
+        span.end();
+      }
     },
   };
 }
@@ -59,12 +94,29 @@ function sentTrace({ attributes }: SQSRecord): string | undefined {
   return traceparentOfXray(attributes.AWSTraceHeader);
 }
 
+/** By `eventSource` of a record. */
+const SYSTEMS: Readonly<Record<string, string>> = { 'aws:sqs': 'aws_sqs', 'aws:events': 'aws_eventbridge' };
+
 function common(consumer: string, record: SQSRecord | undefined) {
   return {
-    'messaging.system': 'aws_sqs',
+    'messaging.system': SYSTEMS[record?.eventSource ?? 'aws:sqs'] ?? 'sealed_outbox',
     'messaging.operation.name': 'process',
     'messaging.operation.type': 'process',
     'messaging.consumer.group.name': consumer,
     ...(record !== undefined && { 'messaging.destination.name': record.eventSourceARN.split(':').at(-1) ?? '' }),
+  };
+}
+
+function identity(record: SQSRecord | undefined, event: ReceivedEvent | undefined) {
+  return {
+    ...(record !== undefined && { 'messaging.message.id': record.messageId }),
+    ...(event !== undefined && {
+      'cloudevents.event_id': event.id,
+      'cloudevents.event_source': event.source,
+      'cloudevents.event_type': event.type,
+      'sealed_outbox.aggregate.type': event.aggregateType,
+      'sealed_outbox.aggregate.id': event.aggregateId,
+      'sealed_outbox.sequence': event.sequence.toString(),
+    }),
   };
 }

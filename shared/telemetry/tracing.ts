@@ -3,7 +3,6 @@ import {
   context,
   type Context,
   type Link,
-  type Span,
   type SpanContext,
   SpanKind,
   SpanStatusCode,
@@ -26,13 +25,20 @@ export interface SpanStart {
   readonly links?: readonly (string | undefined)[];
 }
 
-/** What may be said of a span while its work goes on. */
+/** What may be said of a span while it goes on. */
 export interface OpenSpan {
   /** Names the span to messages and to other spans; undefined without an SDK. */
   readonly traceparent: string | undefined;
   set(attributes: Attributes): void;
   /** The work failed. `type` is a code or a class of failures, never an error's message, which may quote payloads. */
   fail(type: string): void;
+}
+
+/** A span that goes on over several pieces of work, until it is ended. */
+export interface LongSpan extends OpenSpan {
+  /** Makes the span the active one while `work` runs. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  end(): void;
 }
 
 /**
@@ -42,23 +48,36 @@ export interface OpenSpan {
  * parents are parsed for them), and this costs 0.2.
  */
 export async function inSpan<T>(name: string, start: SpanStart, work: (span: OpenSpan) => Promise<T>): Promise<T> {
-  if (nobodyTraces()) return work(NO_SPAN);
-  const { kind, attributes = {}, parent, links = [] } = start;
+  const span = startSpan(name, start);
+  try {
+    return await span.run(() => work(span));
+  } catch (error) {
+    span.fail(codeOf(error));
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+/** Begins a span. Whoever asks for it ends it, or nobody ever sees it. */
+export function startSpan(name: string, { kind, attributes = {}, parent, links = [] }: SpanStart): LongSpan {
+  if (nobodyTraces()) return NO_SPAN;
   const within = contextOf(parent);
   const span = tracer.startSpan(
     name,
     { kind: kind === undefined ? SpanKind.INTERNAL : KINDS[kind], attributes, links: links.flatMap(linkTo) },
     within,
   );
-  const open = openSpan(span);
-  try {
-    return await context.with(trace.setSpan(within, span), () => work(open));
-  } catch (error) {
-    open.fail(codeOf(error));
-    throw error;
-  } finally {
-    span.end();
-  }
+  return {
+    traceparent: traceparentOf(span.spanContext()),
+    set: (more) => void span.setAttributes(more),
+    fail: (type) => {
+      span.setAttribute('error.type', type);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    },
+    run: (work) => context.with(trace.setSpan(within, span), work),
+    end: () => span.end(),
+  };
 }
 
 /** Names the active span, or is undefined where nobody traces. */
@@ -73,7 +92,13 @@ function nobodyTraces(): boolean {
   return provider.getDelegateTracer !== undefined && provider.getDelegateTracer(SCOPE) === undefined;
 }
 
-const NO_SPAN: OpenSpan = { traceparent: undefined, set: () => {}, fail: () => {} };
+const NO_SPAN: LongSpan = {
+  traceparent: undefined,
+  set: () => {},
+  fail: () => {},
+  run: (work) => work(),
+  end: () => {},
+};
 
 const KINDS = {
   client: SpanKind.CLIENT,
@@ -92,17 +117,6 @@ function contextOf(parent: string | undefined): Context {
 function linkTo(traceparent: string | undefined): Link[] {
   const linked: SpanContext | undefined = spanContextOf(traceparent);
   return linked === undefined ? [] : [{ context: linked }];
-}
-
-function openSpan(span: Span): OpenSpan {
-  return {
-    traceparent: traceparentOf(span.spanContext()),
-    set: (attributes) => void span.setAttributes(attributes),
-    fail: (type) => {
-      span.setAttribute('error.type', type);
-      span.setStatus({ code: SpanStatusCode.ERROR });
-    },
-  };
 }
 
 /** OpenTelemetry's word for an error that has no name of its own: `_OTHER`. */

@@ -46,6 +46,7 @@ export async function runConsumers(options: ConsumersOptions): Promise<void> {
       handlers: effects('ledger'),
       mode: 'strict',
       startingPoint: 'beginning',
+      destination: 'ledger',
     }),
     search: eventConsumer({ ...common, name: 'search', handlers: effects('search'), mode: 'any' }),
   };

@@ -13,6 +13,8 @@ export interface Verdict {
   orderBreaks: number;
   effectsTwice: number;
   effectsMissing: number;
+  /** Events that a consumer still holds when all has settled. */
+  heldLeft: number;
   /** Effects of the strict consumer that came after a later one of their aggregate. */
   effectsOutOfOrder: number;
   /** Deliveries that were parked although no message was ever at fault. */
@@ -46,6 +48,7 @@ export async function judge(db: pg.Client, acceptance: Acceptance, ledger: Ledge
     orderBreaks: 0,
     effectsTwice: 0,
     effectsMissing: 0,
+    heldLeft: 0,
     effectsOutOfOrder: 0,
     parkedWithoutCause: 0,
     unsettled: 0,
@@ -124,15 +127,17 @@ async function judgeEffects(db: pg.Client, verdict: Verdict, examples: string[])
           due as (select t.name as consumer, d.event_id
                     from outbox.delivery d join outbox.destination t on t.number = d.destination)
      select (select coalesce(sum(times - 1), 0) from effects)::integer as twice,
+            (select count(*) from inbox.held_event where not queued)::integer as held,
             (select count(*) from due where not exists (
                select from effects f where f.consumer = due.consumer and f.event_id = due.event_id))::integer as missing,
             (select count(*) from (
                select sequence < max(sequence) over (partition by aggregate_id order by place) as late
                  from effect where consumer = 'ledger') o where late)::integer as out_of_order`,
   );
-  const { twice, missing, out_of_order } = counted[0];
+  const { twice, missing, held, out_of_order } = counted[0];
   verdict.effectsTwice = twice;
   verdict.effectsMissing = missing;
+  verdict.heldLeft = held;
   verdict.effectsOutOfOrder = out_of_order;
   if (missing > 0) {
     const { rows: some } = await db.query(

@@ -53,6 +53,20 @@ const OUTBOX = [
   'audit',
 ];
 const INBOX = ['consumer', 'processed_event', 'stream_position', 'held_event', 'external_call'];
+/** Operators' functions over held events, and what they are made of. */
+const HELD_ACTS = [
+  `select inbox.list_held()`,
+  `select inbox.show_held('c', gen_random_uuid())`,
+  `select inbox.retry_held('c', gen_random_uuid(), 'r')`,
+  `select inbox.skip_held('c', gen_random_uuid(), 'r')`,
+  `select inbox.release_held('c', gen_random_uuid(), 'r')`,
+  `select inbox.accept_gap('c', 't', 'i', 'r')`,
+  `select inbox.begin_act('r')`,
+  `select inbox.lock_held('c', gen_random_uuid())`,
+  'select from inbox.audit',
+  'delete from inbox.audit',
+  'insert into inbox.audit default values',
+];
 const reading = (schema: string, tables: readonly string[]): string[] =>
   tables.map((table) => `select from ${schema}.${table}`);
 const writing = (schema: string, tables: readonly string[]): string[] =>
@@ -243,8 +257,12 @@ const TABLE: readonly Rights[] = [
   {
     user: 'sealed_operator',
     // Nothing is parked or blocked here: the acts that could find nothing to do are tried in operate.test.ts.
-    may: [`select outbox.restore('c', 'r')`, 'select outbox.list_parked()'],
+    may: [`select outbox.restore('c', 'r')`, 'select outbox.list_parked()', 'select inbox.list_held()'],
     mustNot: [
+      ...HELD_ACTS.slice(6),
+      `select inbox.take('c', 'any', 'beginning', '1 day', '[]')`,
+      `select inbox.hold('c', 'any', '[]')`,
+      `select inbox.take_held('c', 'any', 'beginning', '', '', 1)`,
       ...reading('outbox', OUTBOX),
       ...writing('outbox', OUTBOX),
       ...updating(),
@@ -272,6 +290,7 @@ const TABLE: readonly Rights[] = [
       ...writing('outbox', OUTBOX),
       ...updating(),
       APPEND,
+      ...HELD_ACTS,
       'delete from inbox.processed_event',
       'update inbox.processed_event set event_time = event_time',
       'delete from inbox.stream_position',
@@ -375,16 +394,26 @@ describe('no user', () => {
       `select p.proname, p.proowner::regrole::text as owner, p.proconfig
          from pg_proc p join pg_namespace n on n.oid = p.pronamespace
         where n.nspname in ('outbox', 'inbox', 'sample') and p.prosecdef
-        order by p.proname`,
+        order by n.nspname desc, p.proname`,
     );
     const path = 'search_path=pg_catalog, pg_temp';
+    const functions = {
+      outbox_owner: [
+        'append',
+        'apply_parking',
+        'list_parked',
+        'mark_low_water',
+        'redrive',
+        'restore',
+        'set_aside',
+        'skip',
+        'unblock',
+      ],
+      inbox_owner: ['accept_gap', 'list_held', 'release_held', 'retry_held', 'show_held', 'skip_held'],
+    };
     expect(rows).toEqual(
-      ['append', 'apply_parking', 'list_parked', 'redrive', 'restore', 'set_aside', 'skip', 'unblock'].map(
-        (proname) => ({
-          proname,
-          owner: 'outbox_owner',
-          proconfig: expect.arrayContaining([path]),
-        }),
+      Object.entries(functions).flatMap(([owner, names]) =>
+        names.map((proname) => ({ proname, owner, proconfig: expect.arrayContaining([path]) })),
       ),
     );
   });

@@ -107,6 +107,16 @@ describe('an event that is gone from its table although something waits to be se
   });
 });
 
+it('an event that is gone from its table is parked at a destination without order, too, and keeps nothing back', async () => {
+  await installCatalogue(owner, types, [BUS]);
+  await append(writer, thing('a'), thing('a'), thing('a'));
+  await owner.query(`delete from outbox.event where aggregate_id = 'a' and sequence = 2`);
+  const bus = recordingPublisher();
+  await runRelay(relayOptions(database, { bus }));
+  expect(places(bus.accepted).toSorted()).toEqual(['a#1', 'a#3']);
+  expect(await lagOf('bus')).toMatchObject({ pending: 0, parked: 1, blocked: 0 });
+});
+
 describe('a refused event at a destination without order', () => {
   const poison = recordingPublisher(({ type, body }) =>
     type !== 'outbox.skipped' && JSON.parse(body).data.poison === true ? refused('MalformedDetail') : ACCEPTED,

@@ -3,6 +3,7 @@ import { systemClock } from '../../shared/outbox/index.ts';
 import { advanceCursor, type Cursor, START } from '../../shared/outbox/relay/cursor.ts';
 import type { Delivery } from '../../shared/outbox/relay/delivery.ts';
 import { find, type FindResult, load } from '../../shared/outbox/relay/find.ts';
+import { noFloors, raiseFloor } from '../../shared/outbox/relay/floors.ts';
 import { keepLease, register } from '../../shared/outbox/relay/lease.ts';
 import { settle } from '../../shared/outbox/relay/settle.ts';
 import { bulkLoad, type Visits, visitsOf } from '../support/bulk.ts';
@@ -33,8 +34,9 @@ async function destination() {
 async function look(
   cursor: Cursor = START,
   page = PAGE,
+  floors: ReadonlyMap<string, bigint> = new Map(),
 ): Promise<{ result: FindResult; visits: Visits; next: Cursor }> {
-  const request = { destination: await destination(), partitions: ALL, cursor, wake: [], page, cut: 100 };
+  const request = { destination: await destination(), partitions: ALL, cursor, wake: [], page, cut: 100, floors };
   const { result, visits } = await visitsOf(relay, () => find(relay, request));
   return { result, visits, next: advanceCursor(cursor, result.scan, page) };
 }
@@ -173,6 +175,24 @@ describe('a snapshot that is held open', () => {
     const release = await held('begin isolation level repeatable read');
     const { all } = await rounds(8);
     expect(all).toEqual(all.map(() => ({ sequentialScans: 0, pending: 200, chain: 200 })));
+    await release();
+  });
+
+  it('like case 29: nor does a look-up of one aggregate that is met again and again', async () => {
+    const release = await held('begin isolation level repeatable read');
+    const floors = noFloors();
+    let cursor = START;
+    const chain: number[] = [];
+    for (let round = 0; round < 12; round += 1) {
+      await append(writer, ...Array.from({ length: 20 }, () => thing('hot')));
+      const { result, visits, next } = await look(cursor, PAGE, floors.far);
+      for (const { key, rows } of result.chains) raiseFloor(floors, key, rows[0]!.sequence);
+      await publish(result);
+      cursor = next;
+      chain.push(visits.chain);
+    }
+    expect(chain.slice(0, 6)).toEqual([20, 40, 60, 80, 100, 120]);
+    expect(chain.slice(7)).toEqual([40, 40, 40, 40, 40]);
     await release();
   });
 

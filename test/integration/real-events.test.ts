@@ -95,6 +95,7 @@ describe('real events', () => {
       name: 'github',
       mode: 'strict',
       startingPoint: 'beginning',
+      destination: 'queue',
       catalogue,
       handlers: Object.fromEntries(webhooks.map(({ name }) => [typeOf(name), handler])),
       pool: database.pool('sealed_ledger'),

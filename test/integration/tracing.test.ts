@@ -7,7 +7,9 @@ import { transaction } from '../../shared/database/index.ts';
 import { catalogueRows } from '../../shared/events/index.ts';
 import { eventConsumer, type Handlers } from '../../shared/inbox/index.ts';
 import { createOutbox, runRelay } from '../../shared/outbox/index.ts';
-import { noMetrics, silentLog } from '../../shared/telemetry/index.ts';
+import { activeTraceparent, noMetrics, silentLog } from '../../shared/telemetry/index.ts';
+import { counterConsumer } from '../support/counter-consumer.ts';
+import { counterEnvelope } from '../support/counter-events.ts';
 import { testDatabase } from '../support/database.ts';
 import { recordingPublisher, relayOptions } from '../support/outbox.ts';
 import { testQueue } from '../support/queue.ts';
@@ -143,6 +145,10 @@ describe('a trace', () => {
     expect(new Set(records.map(({ attributes }) => attributes.MessageGroupId))).toEqual(new Set([first, second]));
     await invoke(consumer(), records);
     expect(new Set(linked(only('process ledger')))).toEqual(new Set([one, two]));
+    // Both were applied in one transaction, and each has its span in its own trace.
+    const messages = named('process invoice.issued');
+    expect(new Set(messages.map(({ parent }) => `${parent?.traceId}/${parent?.spanId}`))).toEqual(new Set([one, two]));
+    for (const { attributes } of messages) expect(attributes['sealed_outbox.outcome']).toBe('effect');
   });
 
   it('goes on in events that a handler appends', async () => {
@@ -172,6 +178,31 @@ describe('a trace', () => {
       context: { traceId: CALLER.trace },
       parent: { spanId: only('process invoice.issued').context.spanId },
     });
+  });
+
+  it('goes on when an event that was held is taken out', async () => {
+    const traceparent = `00-${CALLER.trace}-${CALLER.span}-01`;
+    const traced = (sequence: number) =>
+      fifoRecord('c', JSON.stringify({ ...JSON.parse(counterEnvelope({ counter: 'c', sequence })), traceparent }));
+    const active: (string | undefined)[] = [];
+    const { handler } = counterConsumer({
+      name: 'gap',
+      pool: database.pool('sealed_ledger', 1),
+      handlers: { 'counter.added': async () => void active.push(activeTraceparent()) },
+    });
+    await invoke(handler, [traced(2)]);
+    expect(only('process counter.added')).toMatchObject({ attributes: { 'sealed_outbox.outcome': 'held' } });
+    await invoke(handler, [traced(1)]);
+    const [, first, second] = named('process counter.added');
+    expect(active).toEqual([nameOf(first!), nameOf(second!)]);
+    for (const span of [first, second]) {
+      expect(span).toMatchObject({
+        parent: { traceId: CALLER.trace, spanId: CALLER.span },
+        attributes: { 'sealed_outbox.outcome': 'effect' },
+        ended: true,
+      });
+    }
+    expect(second?.attributes['sealed_outbox.sequence']).toBe('2');
   });
 
   it('says of a failure its class and code, and nothing that it quotes', async () => {

@@ -132,6 +132,7 @@ describe('at full size', () => {
       wake: [],
       page: 1_000,
       cut: 100,
+      floors: new Map(),
     });
     expect(performance.now() - began).toBeLessThan(1_000);
     expect(chains).toHaveLength(1_000);

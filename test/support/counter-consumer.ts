@@ -1,5 +1,15 @@
 import type pg from 'pg';
-import { eventConsumer, type Handlers, type StartingPoint, type TimeMargins } from '../../shared/inbox/index.ts';
+import {
+  type ConsumedEvent,
+  type ConsumerOptions,
+  eventConsumer,
+  type Handler,
+  type Handlers,
+  type Mode,
+  type StartingPoint,
+  type TimeMargins,
+  type UnknownTypes,
+} from '../../shared/inbox/index.ts';
 import { counterCatalogue } from './counter-events.ts';
 import type { TestDatabase } from './database.ts';
 import { recordingLog, recordingMetrics } from './recorders.ts';
@@ -23,7 +33,7 @@ export async function createEffects(database: TestDatabase): Promise<void> {
 type CounterHandlers = Handlers<typeof counterCatalogue>;
 
 /** Writes down that the event was applied. A second effect of one event is not refused here but by the test's eyes. */
-export function effectHandler(consumer: string): NonNullable<CounterHandlers['counter.added']> {
+export function effectHandler(consumer: string): Handler<ConsumedEvent<typeof counterCatalogue, 'counter.added'>> {
   return async (event, { tx }) => {
     await tx.query('insert into effect (consumer, counter, sequence) values ($1, $2, $3)', [
       consumer,
@@ -36,29 +46,32 @@ export function effectHandler(consumer: string): NonNullable<CounterHandlers['co
 export interface CounterConsumerOptions {
   readonly name: string;
   readonly pool: pg.Pool;
-  readonly mode?: 'any' | 'strict';
+  readonly mode?: Mode;
   readonly startingPoint?: StartingPoint;
   readonly handlers?: CounterHandlers;
   readonly margins?: TimeMargins;
+  readonly unknownTypes?: UnknownTypes;
+  readonly attempts?: number;
+  readonly windowDays?: number;
+  readonly together?: number;
 }
 
 /** A consumer of the counter's events with a log and metrics that can be read. */
 export function counterConsumer(options: CounterConsumerOptions) {
   const log = recordingLog();
   const metrics = recordingMetrics();
-  const handler = eventConsumer({
-    name: options.name,
+  const { name, mode = 'strict', startingPoint = 'beginning', handlers, ...rest } = options;
+  const consumer: ConsumerOptions<typeof counterCatalogue> = {
+    name,
     catalogue: counterCatalogue,
-    pool: options.pool,
+    margins: { startMs: 100, stopMs: 50 },
     log,
     metrics,
-    margins: options.margins ?? { startMs: 100, stopMs: 50 },
-    handlers: options.handlers ?? { 'counter.added': effectHandler(options.name) },
-    ...(options.mode === 'any'
-      ? { mode: 'any' }
-      : { mode: 'strict', startingPoint: options.startingPoint ?? 'beginning' }),
-  });
-  return { handler, log, metrics };
+    handlers: handlers ?? { 'counter.added': effectHandler(name) },
+    ...rest,
+    ...(mode === 'strict' ? { mode, startingPoint, destination: 'all' } : { mode }),
+  };
+  return { handler: eventConsumer(consumer), log, metrics, options: consumer };
 }
 
 /** The effects of a consumer in the order in which they were committed. */
@@ -77,8 +90,21 @@ export async function inboxOf(
 ): Promise<{ processed: number; position: string | null }> {
   const { rows } = await pool.query(
     `select (select count(*)::int from inbox.processed_event where consumer = $1) as processed,
-            (select sequence from inbox.stream_position where consumer = $1 and aggregate_id = $2) as position`,
+            (select nullif(sequence, 0) from inbox.stream_position where consumer = $1 and aggregate_id = $2) as position`,
     [consumer, counter],
   );
   return rows[0] as { processed: number; position: string | null };
+}
+
+/** What a consumer holds, in the order of the aggregates; without what only counts failures of messages that are still in the queue. */
+export async function heldOf(
+  pool: pg.Pool,
+  consumer: string,
+): Promise<{ counter: string; sequence: string; reason: string }[]> {
+  const { rows } = await pool.query(
+    `select aggregate_id as counter, sequence, reason from inbox.held_event where consumer = $1 and not queued
+      order by aggregate_id, sequence`,
+    [consumer],
+  );
+  return rows as { counter: string; sequence: string; reason: string }[];
 }

@@ -15,6 +15,7 @@ const handler = eventConsumer({
   name: 'killed',
   mode: 'strict',
   startingPoint: 'beginning',
+  destination: 'all',
   catalogue: counterCatalogue,
   pool: createPool(config as DatabaseConfig, { max: 1, applicationName: 'killed', log: silentLog }),
   log: silentLog,

@@ -2,6 +2,7 @@ import type { Queryable, Result } from '../../shared/database/index.ts';
 import type { Message, Publisher, PublishResult } from '../../shared/outbox/publish/publisher.ts';
 import { type Circuit, closedCircuit } from '../../shared/outbox/relay/circuit.ts';
 import { moment } from '../../shared/outbox/relay/clock.ts';
+import { START } from '../../shared/outbox/relay/cursor.ts';
 import type { Delivery } from '../../shared/outbox/relay/delivery.ts';
 import { runLane } from '../../shared/outbox/relay/lane.ts';
 import type { LaneContext } from '../../shared/outbox/relay/lane-state.ts';
@@ -26,6 +27,8 @@ export interface Table extends Queryable {
   readonly rows: TableRow[];
   /** Kinds of the statements so far: `find`, `load`, `settle`, `revive`, `park`. */
   readonly statements: string[];
+  /** Of each `find`: keys asked for by name, and rows that the walk may read. */
+  readonly finds: { readonly wake: number; readonly page: number }[];
   /** Runs before the answer of a statement comes back; what it saw is fixed by then. */
   pause: (statement: string) => Promise<void> | void;
   add(...deliveries: readonly Delivery[]): void;
@@ -36,6 +39,7 @@ export interface Table extends Queryable {
 function table(clock: MovedClock): Table {
   const rows: TableRow[] = [];
   const statements: string[] = [];
+  const finds: { wake: number; page: number }[] = [];
   const out = (row: TableRow): boolean => row.state === 'published' || row.state === 'set_aside';
   const at = (position: string): TableRow | undefined => rows.find((row) => row.delivery.position === position);
 
@@ -53,6 +57,7 @@ function table(clock: MovedClock): Table {
       number,
       number,
     ];
+    finds.push({ wake: wake.length + wakePosition.length, page });
     // Each row was written by a transaction of its own, which is committed: its id is the row's place.
     const walked = rows
       .map((row, index) => ({ row, xid: index + 1 }))
@@ -142,6 +147,7 @@ function table(clock: MovedClock): Table {
   return {
     rows,
     statements,
+    finds,
     pause: () => {},
     add(...deliveries) {
       for (const delivery of deliveries) {
@@ -243,6 +249,7 @@ export function laneBench(answer: Answer, change: Partial<LaneContext> = {}, byt
     window: { rows: 2_000, bytes: 10_000_000, page: 100, rowsOfAggregate: 20 },
     concurrency: 4,
     drain: true,
+    start: () => START,
     isOver: () => {
       turns += 1;
       return over;

@@ -10,7 +10,7 @@ export const LOGINS = [
   { user: 'sealed_analytics', roles: ['inbox_consumer', 'sample_analytics'] },
   { user: 'sealed_monitor', roles: ['outbox_monitor'] },
   { user: 'sealed_janitor', roles: ['outbox_janitor'] },
-  { user: 'sealed_operator', roles: ['outbox_operator'] },
+  { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'] },
   { user: 'sealed_writer', roles: ['outbox_writer'] },
 ] as const satisfies readonly Login[];
 

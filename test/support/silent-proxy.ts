@@ -5,6 +5,8 @@ export interface SilentProxy {
   readonly port: number;
   /** Connections that are open now go on without a word: what is sent on them is lost, and nobody is told. */
   silence(): void;
+  /** Breaks the connections that are open now, also those that were swallowed. */
+  cut(): void;
   /** New connections are accepted and never answered, until `answer`. */
   swallow(): void;
   answer(): void;
@@ -47,6 +49,9 @@ export async function silentProxy(upstreamPort: number): Promise<SilentProxy> {
         client.resume();
         upstream.resume();
       }
+    },
+    cut() {
+      for (const socket of sockets) socket.destroy();
     },
     swallow: () => void (swallowing = true),
     answer: () => void (swallowing = false),

@@ -42,6 +42,11 @@ export function contextFor(milliseconds: number): Context {
   return contextWith(() => end - Date.now());
 }
 
+/** Has a consumer go on with what it holds, as a schedule does. */
+export async function drainOf(handler: unknown, context: Context = contextFor(30_000)): Promise<void> {
+  await (handler as (event: object, context: Context) => Promise<SQSBatchResponse>)({ action: 'drain-held' }, context);
+}
+
 type BatchHandler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>;
 
 /** Invokes a consumer with a batch; gives the ids that it returned to the queue. */

@@ -12,6 +12,7 @@ export const handler = eventConsumer({
   name: 'ledger',
   mode: 'strict',
   startingPoint: 'beginning',
+  destination: 'ledger',
   catalogue,
   handlers,
   pool: createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'ledger', log }),

@@ -22,7 +22,16 @@ export interface Scan {
   readonly open: readonly { readonly xid: string; readonly full: boolean; readonly position: string }[];
 }
 
+/** Past every position of a transaction id that was read to its end. */
+const LAST = '9223372036854775807';
+
+/** Before everything. */
 export const START: Cursor = { xid: '0', position: '0', open: new Map() };
+
+/** Before the rows of transaction `xid`, and with those of the transactions in `open` still to be read. */
+export function cursorBefore(xid: string, open: readonly string[]): Cursor {
+  return { xid: String(BigInt(xid) - 1n), position: LAST, open: new Map(open.map((it) => [it, '0'])) };
+}
 
 /**
  * The cursor after a scan. A full page ends at its last row. Otherwise everything visible was read, and the cursor goes to the end of the
@@ -46,9 +55,6 @@ export function advanceCursor(cursor: Cursor, scan: Scan, page: number): Cursor 
   if (full) return { xid: scan.xid, position: scan.position, open };
   return { xid: String(reached), position: LAST, open };
 }
-
-/** Past every position of a transaction id that was read to its end. */
-const LAST = '9223372036854775807';
 
 function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b;

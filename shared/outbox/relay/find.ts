@@ -1,6 +1,6 @@
 import type { Queryable } from '../../database/index.ts';
 import type { FoundChain } from './backlog.ts';
-import type { Cursor, Scan } from './cursor.ts';
+import { type Cursor, cursorBefore, type Scan } from './cursor.ts';
 import type { Delivery, Found, InstalledDestination } from './delivery.ts';
 
 export interface FindRequest {
@@ -13,6 +13,8 @@ export interface FindRequest {
   readonly page: number;
   /** Rows of one aggregate at most: a longer one comes in slices, never with a hole. */
   readonly cut: number;
+  /** Where the look-ups of some aggregates may begin; see `floors.ts`. */
+  readonly floors: ReadonlyMap<string, bigint>;
 }
 
 export interface FindResult {
@@ -20,12 +22,12 @@ export interface FindResult {
   readonly chains: readonly FoundChain[];
 }
 
-/** One snapshot's news for a lane; the SQL and its reasons are in `migrations/outbox/0005_find.sql`. */
+/** One snapshot's news for a lane; the SQL and its reasons are in `migrations/outbox/0005_find.sql` and `0007_find.sql`. */
 export async function find(db: Queryable, request: FindRequest): Promise<FindResult> {
-  const { destination, partitions, cursor, wake, page, cut } = request;
+  const { destination, partitions, cursor, wake, page, cut, floors } = request;
   const { rows } = await db.query(
     `select key, position, event_id, partition, sequence, attempts, run, bytes, state, due_in_ms, scan
-       from outbox.find($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+       from outbox.find($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     [
       destination.number,
       destination.ordered,
@@ -38,6 +40,7 @@ export async function find(db: Queryable, request: FindRequest): Promise<FindRes
       destination.ordered ? [] : wake,
       page,
       cut,
+      JSON.stringify(Object.fromEntries(Array.from(floors, ([key, sequence]) => [key, String(sequence)]))),
     ],
   );
   const scan = rows[0]?.scan as Scan;
@@ -99,6 +102,17 @@ export async function load(db: Queryable, found: readonly Found[], source: strin
     });
   }
   return loaded;
+}
+
+/**
+ * Notes down, for relays that start from now on, up to where everything at this destination is out, and returns it as a cursor: a walk
+ * that begins there misses nothing, and does not meet what has long been sent. `migrations/outbox/0007_find.sql` says why.
+ */
+export async function markLowWater(db: Queryable, destination: InstalledDestination): Promise<Cursor> {
+  const { rows } = await db.query('select xid, open::text[] as open from outbox.mark_low_water($1)', [
+    destination.number,
+  ]);
+  return cursorBefore(rows[0].xid, rows[0].open);
 }
 
 export interface Installation {

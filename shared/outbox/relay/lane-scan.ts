@@ -3,6 +3,7 @@ import { isProbing } from './circuit.ts';
 import { advanceCursor } from './cursor.ts';
 import type { Delivery, Found } from './delivery.ts';
 import { find, load } from './find.ts';
+import { raiseFloor } from './floors.ts';
 import { applyParking, fail, type Lane, settleLater } from './lane-state.ts';
 
 /** Milliseconds between two looks that found nothing; after one that found something, the least. */
@@ -40,7 +41,7 @@ export function startScan(lane: Lane): void {
 }
 
 async function scan(lane: Lane): Promise<void> {
-  const { backlog, db, destination, window, clock, tokens, cursor } = lane;
+  const { backlog, db, destination, window, clock, tokens, cursor, floors } = lane;
   const wake = [...backlog.wanted].slice(0, WAKE);
   for (const key of wake) backlog.wanted.delete(key);
   lane.scans += 1;
@@ -49,15 +50,22 @@ async function scan(lane: Lane): Promise<void> {
   // With enough that is known to be there, most scans walk on by a step only: they would find more than there is room for. Not all of them, or
   // aggregates that always have more would keep a new one from being met.
   const page = wake.length < WAKE || number % FULL_WALK === 0 ? window.page : 1;
-  const result = await find(db, { destination, partitions: [...tokens.keys()], cursor, wake, page, cut });
+  const partitions = [...tokens.keys()];
+  const result = await find(db, { destination, partitions, cursor, wake, page, cut, floors: floors.far });
+  for (const { key, rows } of result.chains) {
+    if (destination.ordered && rows[0] !== undefined) raiseFloor(floors, key, rows[0].sequence);
+  }
   const chains = result.chains.filter((chain) => tokens.has(chain.rows[0]?.partition ?? -1));
 
   const loaded = new Map<string, Delivery>();
   const missing = toLoad(lane, chains, number, loaded);
   for (const [position, delivery] of await load(db, missing, lane.source)) loaded.set(position, delivery);
 
-  // The lease changed meanwhile: what was found may be somebody else's by now, and the walk has begun anew.
-  if (lane.tokens !== tokens) return;
+  // The lease changed meanwhile: what was found may be somebody else's by now. The walk goes on from where it was, or anew.
+  if (lane.tokens !== tokens) {
+    for (const key of wake) backlog.wanted.add(key);
+    return;
+  }
   const now = clock.monotonic();
   parkLost(
     lane,

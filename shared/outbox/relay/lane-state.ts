@@ -7,6 +7,7 @@ import type { Circuit } from './circuit.ts';
 import type { Clock } from './clock.ts';
 import type { Cursor } from './cursor.ts';
 import type { Found, InstalledDestination } from './delivery.ts';
+import type { Floors } from './floors.ts';
 import { type Lease, markBusy } from './lease.ts';
 import type { RetryPolicy } from './outcome.ts';
 import type { Settled } from './settle.ts';
@@ -39,6 +40,8 @@ export interface LaneContext {
   /** Calls in flight at most. */
   readonly concurrency: number;
   readonly drain: boolean;
+  /** Where a walk may begin: everything before it is out. */
+  start(): Cursor;
   /** Whether nothing new should start. */
   isOver(): boolean;
   /** Whether a call may start: the lease stands for longer than it takes. */
@@ -56,6 +59,7 @@ export interface Lane extends LaneContext {
   /** Sum of the messages in these calls. */
   flyingBytes: number;
   cursor: Cursor;
+  readonly floors: Floors;
   /** Partitions that the cursor and the backlog speak of, with the token under which each was leased. */
   tokens: ReadonlyMap<number, string>;
   scans: number;

@@ -1,7 +1,7 @@
 import { emptyBacklog, keepPartitions, wakeDue } from './backlog.ts';
 import { bell } from './bell.ts';
 import { waitFor } from './circuit.ts';
-import { START } from './cursor.ts';
+import { noFloors } from './floors.ts';
 import { startCalls } from './lane-calls.ts';
 import { mayScan, nextScan, POLL_MS, startScan } from './lane-scan.ts';
 import { SETTLE, startSettlement } from './lane-settlement.ts';
@@ -19,7 +19,8 @@ export async function runLane(context: LaneContext): Promise<void> {
     backlog: emptyBacklog(),
     calls: new Set(),
     flyingBytes: 0,
-    cursor: START,
+    cursor: context.start(),
+    floors: noFloors(),
     tokens: new Map(),
     scans: 0,
     scanning: undefined,
@@ -75,8 +76,8 @@ function nextThing(lane: Lane): number {
 
 /**
  * Follows the lease. What is in memory of a partition that was lost is dropped, even when it came back meanwhile: under another token
- * somebody else may have published, parked or skipped what stands here. The walk begins anew; what is still in memory is met again and
- * recognised.
+ * somebody else may have published, parked or skipped what stands here. With a partition that is new the walk begins anew; what is still
+ * in memory is met again and recognised.
  */
 function followLease(lane: Lane): void {
   const { lease, backlog, tokens } = lane;
@@ -86,6 +87,7 @@ function followLease(lane: Lane): void {
   if (same) return;
   lane.tokens = new Map(workable.map((number) => [number, lease.held.get(number) ?? '']));
   keepPartitions(backlog, new Set(workable.filter((number) => tokens.get(number) === lane.tokens.get(number))));
-  lane.cursor = START;
+  if (workable.every((number) => tokens.get(number) === lane.tokens.get(number))) return;
+  lane.cursor = lane.start();
   lane.scanAt = 0;
 }

@@ -56,8 +56,8 @@ export async function register(
  */
 export async function keepLease(db: Queryable, lease: Lease, clock: Clock): Promise<void> {
   const before = moment(clock);
-  const live = await seen(db, lease);
-  lease.share = shareOf(lease.owner, live);
+  await db.query('update outbox.relay set seen_at = clock_timestamp() where owner = $1', [lease.owner]);
+  lease.share = await fairShare(db, lease);
 
   const { rows: renewed } = await db.query(
     `update outbox.partition
@@ -95,15 +95,15 @@ export async function keepLease(db: Queryable, lease: Lease, clock: Clock): Prom
   for (const { number, lease_token } of taken) lease.held.set(number, lease_token);
 }
 
-async function seen(db: Queryable, lease: Lease): Promise<LiveRelay[]> {
-  await db.query('update outbox.relay set seen_at = clock_timestamp() where owner = $1', [lease.owner]);
+/** How many partitions this relay should hold, by who lives now. Changes nothing. */
+export async function fairShare(db: Queryable, lease: Lease): Promise<number> {
   const { rows } = await db.query(
     `select owner, slot, to_char(started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as "startedAt"
        from outbox.relay
       where ended_at is null and (seen_at > clock_timestamp() - make_interval(secs => $1) or owner = $2)`,
     [lease.seconds, lease.owner], // itself even if it froze since the statement before: else it would take that for a hand-over, and end
   );
-  return rows;
+  return shareOf(lease.owner, rows as LiveRelay[]);
 }
 
 /** A partition goes only when nothing of it is in flight; until then nothing new is fetched from it. */

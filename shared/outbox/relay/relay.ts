@@ -8,9 +8,11 @@ import { unroutable } from '../publish/unroutable.ts';
 import { type Circuit, closedCircuit, failed, passed, waitFor } from './circuit.ts';
 import { type Clock, moment, elapsed, systemClock } from './clock.ts';
 import type { InstalledDestination } from './delivery.ts';
-import { type Installation, readInstallation } from './find.ts';
+import { type Cursor, START } from './cursor.ts';
+import { type Installation, markLowWater, readInstallation } from './find.ts';
 import { runLane } from './lane.ts';
 import type { WindowLimits } from './lane-state.ts';
+import { keepLeasing } from './keep-leasing.ts';
 import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
@@ -178,11 +180,27 @@ async function runSession(run: Run, database: Circuit): Promise<void> {
     await keepLease(db, lease, run.clock);
     // It is back: the next time that it goes, the waits start from short again.
     passed(database, run.clock.monotonic());
-    const lanes = installation.destinations.map((destination) =>
-      runDestination(run, db, lease, destination, installation.source, session.signal).catch(abortAll(session)),
-    );
+    const starts = new Map<number, Cursor>();
+    const markStarts = async (): Promise<void> => {
+      for (const destination of installation.destinations) {
+        starts.set(destination.number, await markLowWater(db, destination));
+      }
+    };
+    await markStarts();
+    const lanes = installation.destinations.map((destination) => {
+      const start = (): Cursor => starts.get(destination.number) ?? START;
+      return runDestination(run, db, lease, destination, installation.source, start, session.signal).catch(
+        abortAll(session),
+      );
+    });
     void Promise.allSettled(lanes).then(abort);
-    const keeping = keepLeasing(run, db, lease, session.signal).catch(abortAll(session));
+    const keeping = keepLeasing(db, lease, {
+      clock: run.clock,
+      renewed: markStarts,
+      handedOver: () => (run.end ??= 'handed-over'),
+      isOver: () => isOver(run),
+      signal: session.signal,
+    }).catch(abortAll(session));
     // All of them, also when one failed: what another has in flight must be answered before the connection goes.
     for (const part of await Promise.allSettled([...lanes, keeping])) {
       if (part.status === 'rejected') throw part.reason;
@@ -203,24 +221,13 @@ function abortAll(session: AbortController): (error: unknown) => never {
   };
 }
 
-/** Renews on a timer, a third of the lease, work or not; sooner while partitions of the share are still somebody else's. */
-async function keepLeasing(run: Run, db: Queryable, lease: Lease, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const settled = lease.held.size === lease.share;
-    await run.clock.sleep(settled ? (lease.seconds * 1000) / 3 : 500, signal);
-    if (signal.aborted) return;
-    await keepLease(db, lease, run.clock);
-    if (lease.share === 0) run.end ??= 'handed-over';
-    if (isOver(run)) return;
-  }
-}
-
 async function runDestination(
   run: Run,
   db: Queryable,
   lease: Lease,
   destination: InstalledDestination,
   source: string,
+  start: () => Cursor,
   signal: AbortSignal,
 ): Promise<void> {
   const { options, clock } = run;
@@ -254,6 +261,7 @@ async function runDestination(
     window: options.window ?? WINDOW,
     concurrency: options.concurrency ?? 32,
     drain: options.mode === 'drain',
+    start,
     isOver: () => isOver(run),
     mayStart: () => outlasts(lease, publisher, clock),
     settled: (entries) => {

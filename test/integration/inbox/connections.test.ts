@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createPool, type DatabaseConfig, ensureLogins } from '../../../shared/database/index.ts';
@@ -137,7 +138,7 @@ describe('cold consumers', () => {
     await limitTo(2);
     const meet = meeting('few');
     const pool = sandboxPool(config(), 4);
-    const { handler, log } = counterConsumer({ name: 'few', pool, handlers: meet.handlers });
+    const { handler, log } = counterConsumer({ name: 'few', pool, handlers: meet.handlers, together: 1 });
     const records = ['a', 'b', 'c', 'd'].map((counter) => record(counter));
     const invoked = invoke(handler, records, contextFor(60_000));
     await expect.poll(() => meet.present() + log.lines.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(4);
@@ -174,7 +175,7 @@ describe('a thawed sandbox', () => {
     const proxy = await silentProxy(config.port);
     const pool = sandboxPool({ ...config, port: proxy.port }, 4);
     const meet = meeting('silent');
-    const { handler, log } = counterConsumer({ name: 'silent', pool, handlers: meet.handlers });
+    const { handler, log } = counterConsumer({ name: 'silent', pool, handlers: meet.handlers, together: 1 });
     const counters = ['a', 'b', 'c', 'd'];
     const warm = invoke(
       handler,
@@ -220,6 +221,28 @@ describe("the invocation's time", () => {
     proxy.answer();
     expect(await invoke(handler, records)).toEqual([]);
     expect(await effectsOf(reader, 'unmade')).toHaveLength(2);
+  });
+
+  it('bounds a connection of a warm sandbox, too, that is never made', async () => {
+    const config = database.config('sealed_ledger');
+    const proxy = await silentProxy(config.port);
+    const pool = sandboxPool({ ...config, port: proxy.port }, 2);
+    const { handler, log } = counterConsumer({ name: 'warm', pool });
+    await invoke(handler, [record('a')]);
+    // No other time-out may come to the rescue.
+    pool.options.connectionTimeoutMillis = 0;
+    const gone = once(pool, 'remove');
+    proxy.cut();
+    await gone;
+    proxy.swallow();
+    const records = [record('a', 2), record('b')];
+    expect(await invoke(handler, records, contextFor(400))).toEqual(records.map(({ messageId }) => messageId));
+    expect(log.lines.filter(({ level }) => level !== 'debug')).toMatchObject([
+      { fields: { consumer: 'warm', count: 1 } },
+      { fields: { consumer: 'warm', count: 1 } },
+    ]);
+    expect(await effectsOf(reader, 'warm')).toHaveLength(1);
+    proxy.cut();
   });
 
   it('bounds the look at idle connections, too', async () => {

@@ -1,9 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { decide } from '../../../shared/inbox/order.ts';
-import { advancePosition } from '../../../shared/inbox/position.ts';
-import { SealedOutboxError } from '../../../shared/errors/index.ts';
-import { counterConsumer, createEffects, effectsOf, inboxOf } from '../../support/counter-consumer.ts';
+import { counterConsumer, createEffects, effectsOf, heldOf, inboxOf } from '../../support/counter-consumer.ts';
 import { counterEnvelope } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
 import { fifoRecord, invoke } from '../../support/sqs-batch.ts';
@@ -16,23 +15,26 @@ const message = (counter: string, sequence: number | bigint, type = 'counter.add
   fifoRecord(counter, counterEnvelope({ counter, sequence, type }));
 
 describe('a strict consumer', () => {
-  it('returns a gap and the rest of its group, says what it expected, and applies all when the gap closes', async () => {
+  it('holds what comes early, says what it expected, and applies all in order when the gap closes', async () => {
     const pool = database.pool('sealed_ledger');
     const { handler, log, metrics } = counterConsumer({ name: 'gap', pool });
     const [one, two, three, four] = [message('a', 1), message('a', 2), message('a', 3), message('a', 4)];
 
-    expect(await invoke(handler, [one, three, four])).toEqual([three.messageId, four.messageId]);
+    expect(await invoke(handler, [one, four, three])).toEqual([]);
     expect(log.lines).toMatchObject([
-      {
-        level: 'warn',
-        fields: { consumer: 'gap', class: 'gap', aggregateId: 'a', expected: '2', sequence: '3', returnedBehind: 1 },
-      },
+      { level: 'warn', fields: { consumer: 'gap', reason: 'gap', aggregateId: 'a', expected: '2', sequence: '4' } },
+      { level: 'warn', fields: { consumer: 'gap', reason: 'gap', aggregateId: 'a', expected: '2', sequence: '3' } },
     ]);
-    expect(metrics.sum('Returned', { Class: 'gap' })).toBe(1);
-    expect(metrics.sum('Returned', { Class: 'behind' })).toBe(1);
+    expect(metrics.sum('Held', { Reason: 'gap' })).toBe(2);
     expect(await inboxOf(pool, 'gap', 'a')).toEqual({ processed: 1, position: '1' });
+    // Redelivered meanwhile: acknowledged, and held once.
+    expect(await invoke(handler, [three])).toEqual([]);
 
-    expect(await invoke(handler, [two, three, four])).toEqual([]);
+    expect(await invoke(handler, [two])).toEqual([]);
+    expect(await heldOf(pool, 'gap')).toEqual([]);
+    expect(await inboxOf(pool, 'gap', 'a')).toEqual({ processed: 4, position: '4' });
+    expect(await invoke(handler, [three, four])).toEqual([]);
+    expect(metrics.sum('Drained')).toBe(2);
     expect((await effectsOf(pool, 'gap')).map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4']);
   });
 
@@ -43,12 +45,10 @@ describe('a strict consumer', () => {
     expect(await invoke(handler, [second])).toEqual([]);
 
     for (let redrive = 0; redrive < 3; redrive += 1) {
-      expect(await invoke(handler, [first])).toEqual([first.messageId]);
+      expect(await invoke(handler, [first])).toEqual([]);
     }
-    expect(log.lines[0]).toMatchObject({
-      level: 'error',
-      fields: { class: 'late', code: 'ORDER_LATE', expected: '3', sequence: '1' },
-    });
+    expect(log.lines[0]).toMatchObject({ level: 'error', fields: { reason: 'late', expected: '3', sequence: '1' } });
+    expect(await heldOf(pool, 'late')).toEqual([{ counter: 'a', sequence: '1', reason: 'late' }]);
     expect(await effectsOf(pool, 'late')).toEqual([{ counter: 'a', sequence: '2' }]);
     expect(await inboxOf(pool, 'late', 'a')).toEqual({ processed: 1, position: '2' });
     expect(await invoke(handler, [message('a', 3)])).toEqual([]);
@@ -58,26 +58,27 @@ describe('a strict consumer', () => {
     const pool = database.pool('sealed_ledger');
     const beginning = counterConsumer({ name: 'beginning', pool });
     const middle = message('a', 5);
-    expect(await invoke(beginning.handler, [middle])).toEqual([middle.messageId]);
-    expect(beginning.log.lines).toMatchObject([{ fields: { class: 'gap', expected: '1' } }]);
+    expect(await invoke(beginning.handler, [middle])).toEqual([]);
+    expect(beginning.log.lines).toMatchObject([{ fields: { reason: 'gap', expected: '1' } }]);
     expect(await inboxOf(pool, 'beginning', 'a')).toEqual({ processed: 0, position: null });
     expect(await invoke(beginning.handler, [message('b', EPOCH + 1n), message('b', EPOCH + 2n)])).toEqual([]);
 
     const firstSeen = counterConsumer({ name: 'first-seen', pool, startingPoint: 'first-seen' });
     expect(await invoke(firstSeen.handler, [message('a', 5), message('a', 6)])).toEqual([]);
     const after = message('a', 8);
-    expect(await invoke(firstSeen.handler, [after])).toEqual([after.messageId]);
+    expect(await invoke(firstSeen.handler, [after])).toEqual([]);
+    expect(await heldOf(pool, 'first-seen')).toEqual([{ counter: 'a', sequence: '8', reason: 'gap' }]);
   });
 
   it('jumps to the first event of a higher epoch, and takes what is left of the lower one for late', async () => {
     const pool = database.pool('sealed_ledger');
     const { handler, log } = counterConsumer({ name: 'epoch', pool });
     const tooEarly = message('a', EPOCH + 2n);
-    expect(await invoke(handler, [message('a', 1), tooEarly])).toEqual([tooEarly.messageId]);
-    expect(log.lines).toMatchObject([{ fields: { class: 'gap', expected: `${EPOCH + 1n}` } }]);
+    expect(await invoke(handler, [message('a', 1), tooEarly])).toEqual([]);
+    expect(log.lines).toMatchObject([{ fields: { reason: 'gap', expected: `${EPOCH + 1n}` } }]);
     expect(await invoke(handler, [message('a', EPOCH + 1n), tooEarly])).toEqual([]);
-    const left = message('a', 2);
-    expect(await invoke(handler, [left])).toEqual([left.messageId]);
+    expect(await invoke(handler, [message('a', 2)])).toEqual([]);
+    expect(await heldOf(pool, 'epoch')).toEqual([{ counter: 'a', sequence: '2', reason: 'late' }]);
     expect(await inboxOf(pool, 'epoch', 'a')).toEqual({ processed: 3, position: `${EPOCH + 2n}` });
   });
 
@@ -108,8 +109,8 @@ describe('a strict consumer', () => {
     expect((await effectsOf(pool, 'tombstone-late')).map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4']);
     expect(metrics.sum('Ignored')).toBe(1);
     // One that comes early is a gap like any other.
-    const early = message('a', 6, 'outbox.skipped');
-    expect(await invoke(handler, [early])).toEqual([early.messageId]);
+    expect(await invoke(handler, [message('a', 6, 'outbox.skipped')])).toEqual([]);
+    expect(await heldOf(pool, 'tombstone-late')).toEqual([{ counter: 'a', sequence: '6', reason: 'gap' }]);
   });
 
   it('keeps aggregates of equal ids and of other consumers apart', async () => {
@@ -149,7 +150,7 @@ describe('a strict consumer', () => {
   });
 });
 
-describe('advancePosition', () => {
+describe('inbox.take', () => {
   it('does in the database what decide says', async () => {
     const client = await database.client('sealed_ledger');
     const sequence = fc
@@ -159,31 +160,45 @@ describe('advancePosition', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.option(sequence, { nil: null }),
-        sequence,
+        fc.array(sequence, { minLength: 1, maxLength: 4 }),
+        fc.constantFrom('any' as const, 'latest' as const, 'strict' as const),
         fc.constantFrom('beginning' as const, 'first-seen' as const),
-        async (position, next, startingPoint) => {
+        async (position, sequences, mode, startingPoint) => {
           run += 1;
-          const place = { aggregateType: 'counter', aggregateId: `run ${run}`, sequence: next };
+          const subject = `run ${run}`;
           if (position !== null) {
             await client.query(`insert into inbox.stream_position values ('model', 'counter', $1, $2)`, [
-              place.aggregateId,
+              subject,
               position.toString(),
             ]);
           }
+          const events = sequences.map((next) => ({
+            id: randomUUID(),
+            time: new Date().toISOString(),
+            type: 'counter.added',
+            aggregate: 'counter',
+            subject,
+            sequence: next.toString(),
+          }));
           await client.query('begin');
-          const done = await advancePosition(client, { name: 'model', mode: 'strict', startingPoint }, place).then(
-            () => 'apply',
-            (error: unknown) =>
-              error instanceof SealedOutboxError ? error.code.replace('ORDER_', '').toLowerCase() : 'error',
-          );
-          await client.query(done === 'apply' ? 'commit' : 'rollback');
-          expect(done).toBe(decide(position, next, 'strict', startingPoint).kind);
           const { rows } = await client.query(
-            `select sequence from inbox.stream_position where consumer = 'model' and aggregate_id = $1`,
-            [place.aggregateId],
+            `select outcome, expected from inbox.take('model', $1, $2, '35 days', $3) order by place`,
+            [mode, startingPoint, JSON.stringify(events)],
           );
-          const expected = done === 'apply' ? next.toString() : position?.toString();
-          expect((rows[0] as { sequence: string } | undefined)?.sequence).toBe(expected);
+          await client.query('select inbox.finish(); commit');
+          let last = position;
+          for (const [index, next] of sequences.entries()) {
+            const decision = decide(last, next, mode, startingPoint);
+            expect(rows[index].outcome).toBe(decision.kind);
+            if ('expected' in decision) expect(BigInt(rows[index].expected)).toBe(decision.expected);
+            if (decision.kind === 'apply') last = next;
+          }
+          const stored = await client.query(
+            `select sequence from inbox.stream_position where consumer = 'model' and aggregate_id = $1`,
+            [subject],
+          );
+          const kept = (stored.rows[0] as { sequence: string } | undefined)?.sequence;
+          expect(BigInt(kept ?? 0)).toBe((mode === 'any' ? position : last) ?? 0n);
         },
       ),
       { numRuns: 150 },

@@ -23,7 +23,7 @@ const catalogueWith = (older: 'return' | 'ignore') =>
   compileCatalogue(
     defineCatalogue({
       source: '/tests',
-      destinations: {},
+      destinations: { all: { kind: 'sqs-fifo', groupId: 'aggregate-id' } },
       events: {
         'thing.made': {
           aggregate: 'thing',
@@ -31,7 +31,7 @@ const catalogueWith = (older: 'return' | 'ignore') =>
           upcast: { 2: upcaster(versions[2], versions[3])((data) => ({ total: data.total, currency: 'EUR' })) },
           older,
           whenParked: 'block',
-          destinations: [],
+          destinations: ['all'],
         },
       },
     }),
@@ -65,6 +65,7 @@ it.each([
     name: `upcast-${older}`,
     mode: 'strict',
     startingPoint: 'beginning',
+    destination: 'all',
     catalogue: catalogueWith(older),
     handlers: {
       'thing.made': async ({ data, schemaVersion }) => void seen.push([schemaVersion, data.total, data.currency]),
@@ -84,7 +85,13 @@ it.each([
     [`upcast-${older}`],
   );
   expect(rows).toEqual([{ position: last }]);
-  expect(returned).toEqual(older === 'return' ? batch.map(({ messageId }) => messageId) : []);
+  expect(returned).toEqual([]);
+  const held = await pool.query(`select reason from inbox.held_event where consumer = $1 order by sequence`, [
+    `upcast-${older}`,
+  ]);
+  expect(held.rows.map(({ reason }) => reason)).toEqual(
+    older === 'return' ? ['unknown-version', 'blocked', 'blocked'] : [],
+  );
   expect(seen).toEqual(
     older === 'return'
       ? []

@@ -18,6 +18,7 @@ function ledger() {
     name: 'ledger',
     mode: 'strict',
     startingPoint: 'beginning',
+    destination: 'ledger',
     catalogue,
     handlers,
     pool,
@@ -108,12 +109,22 @@ describe('the ledger', () => {
     expect(log.lines.filter(({ level }) => level !== 'debug')).toEqual([]);
   });
 
-  it('does not take a payment before the invoice', async () => {
-    const { handler, log } = ledger();
-    const [, payment] = invoiceHistory(randomUUID());
-    if (payment === undefined) throw new Error('the history has a payment');
-    expect(await invoke(handler, [payment])).toEqual([payment.messageId]);
-    expect(log.lines).toMatchObject([{ fields: { class: 'gap', expected: '1' } }]);
+  it('holds a payment that comes before the invoice, and takes it after', async () => {
+    const { handler, log, pool } = ledger();
+    const invoiceId = randomUUID();
+    const [issued, payment] = invoiceHistory(invoiceId);
+    if (issued === undefined || payment === undefined) throw new Error('the history has an issue and a payment');
+    const kinds = async () => {
+      const { rows } = await pool.query('select kind from sample.ledger_entry where invoice_id = $1 order by entry', [
+        invoiceId,
+      ]);
+      return rows.map(({ kind }) => kind as string);
+    };
+    expect(await invoke(handler, [payment])).toEqual([]);
+    expect(log.lines).toMatchObject([{ fields: { reason: 'gap', expected: '1' } }]);
+    expect(await kinds()).toEqual([]);
+    expect(await invoke(handler, [issued])).toEqual([]);
+    expect(await kinds()).toEqual(['issued', 'payment']);
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TransactionAbortedError } from '../../../shared/database/index.ts';
-import { HandlerFailedError, OrderGapError, OrderLateError, OutOfTimeError } from '../../../shared/inbox/errors.ts';
+import { HandlerFailedError, OutOfTimeError, TransactionEndedError } from '../../../shared/inbox/errors.ts';
 import { classifyFailure, isServerAnswer, stackFrames } from '../../../shared/inbox/failure.ts';
 
 const coded = (code: string, message = 'told by a customer'): Error => Object.assign(new Error(message), { code });
@@ -41,11 +41,10 @@ describe('classifyFailure', () => {
     expect(classifyFailure(coded('22008'))).toEqual({ class: 'malformed', code: '22008' });
   });
 
-  it('tells order, time and swallowed errors apart', () => {
-    expect(classifyFailure(new OrderGapError(5n))).toEqual({ class: 'gap', code: 'ORDER_GAP', expected: 5n });
-    expect(classifyFailure(new OrderLateError(5n))).toEqual({ class: 'late', code: 'ORDER_LATE', expected: 5n });
+  it('tells time, swallowed errors and a transaction that the handler ended apart', () => {
     expect(classifyFailure(new OutOfTimeError())).toEqual({ class: 'time', code: 'OUT_OF_TIME' });
     expect(classifyFailure(new TransactionAbortedError())).toEqual({ class: 'handler', code: 'TRANSACTION_ABORTED' });
+    expect(classifyFailure(new TransactionEndedError())).toEqual({ class: 'handler', code: 'TRANSACTION_ENDED' });
   });
 
   it('shows nothing of what a handler throws but name, code and place', () => {

@@ -112,11 +112,17 @@ describe('newestEvent', () => {
 });
 
 describe('a consumer and an event older than the oldest upcaster', () => {
-  /** None of these may reach the database. */
+  /** A database that knows the consumer, and answers that what it is given is held. */
+  const written: unknown[] = [];
   const pool = {
     options: { max: 1 },
     connect: async () => ({
-      query: async () => ({ rows: [{ mode: 'any' }] }),
+      query: async (text: string, values?: readonly unknown[]) => {
+        if (!text.includes('inbox.hold('))
+          return { rows: text.includes('from inbox.consumer') ? [{ mode: 'any' }] : [] };
+        written.push(...(JSON.parse(values?.[2] as string) as unknown[]));
+        return { rows: [{ held: true }] };
+      },
       release: () => {},
       on: () => {},
       off: () => {},
@@ -132,10 +138,11 @@ describe('a consumer and an event older than the oldest upcaster', () => {
     return { log, metrics, returned: invoke(handler, [old], contextFor(30_000)) };
   }
 
-  it('returns it by default, so that it ends in the dead-letter queue', async () => {
+  it('holds it by default, as it came', async () => {
     const { log, metrics, returned } = consume(catalogueWith(), true);
-    expect(await returned).toEqual([old.messageId]);
-    expect(metrics.sum('Returned', { Class: 'unknown-version' })).toBe(1);
+    expect(await returned).toEqual([]);
+    expect(metrics.sum('Held', { Reason: 'unknown-version' })).toBe(1);
+    expect(written).toMatchObject([{ reason: 'unknown-version', body: old.body, type: 'thing.made', sequence: '1' }]);
     const reason = 'no upcaster leads from version 1 of thing.made to 3';
     expect(log.lines).toMatchObject([{ level: 'error', fields: { code: 'EVENT_VERSION_TOO_OLD', reason } }]);
   });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { PublishError } from '../../../shared/outbox/publish/publish-error.ts';
 import type { PublishResult } from '../../../shared/outbox/publish/publisher.ts';
+import { type Cursor, START } from '../../../shared/outbox/relay/cursor.ts';
 import { waitFor } from '../../../shared/outbox/relay/circuit.ts';
 import type { Delivery } from '../../../shared/outbox/relay/delivery.ts';
 import { type Log, silentLog } from '../../../shared/telemetry/index.ts';
@@ -303,6 +304,40 @@ describe('the lease', () => {
     expect(bench.calls.slice(0, 4).map((call) => call.length)).toEqual([10, 1, 1, 8]);
   });
 
+  it('of one partition lost in the middle of a look: what was asked for by name is asked for again', async () => {
+    const bench = laneBench(acceptAll);
+    bench.db.add(...aggregates(['x'], 25), delivery({ aggregate: 'z', sequence: 1, partition: 1 }));
+    bench.db.pause = async (kind) => {
+      // The rest of x is looked up by its name: it is longer than a slice.
+      if (kind !== 'find' || bench.calls.length < 20 || bench.lease.share === 3) return;
+      bench.lease.held.delete(1);
+      bench.lease.share = 3;
+      for (const before = bench.turns(); bench.turns() < before + 2;) await turn();
+    };
+    await bench.run();
+    expect(bench.lease.share).toBe(3);
+    expect(bench.db.states()).toHaveProperty('x#25', 'published');
+  });
+
+  it('of one partition lost, the walk goes on; gained, it begins anew', async () => {
+    let starts = 0;
+    const start = (): Cursor => {
+      starts += 1;
+      return START;
+    };
+    const bench = laneBench(acceptAll, { start, drain: false });
+    bench.db.add(...aggregates(['x'], 1));
+    const after: number[] = [];
+    const steps = [() => bench.lease.held.delete(1), () => bench.lease.held.set(1, '5'), () => {}];
+    await bench.run(() => {
+      if (bench.turns() < 10 * (after.length + 1)) return false;
+      after.push(starts);
+      steps[after.length - 1]?.();
+      return after.length === steps.length;
+    });
+    expect(after).toEqual([2, 2, 3]);
+  });
+
   it('under another token, everything is read again: what was in memory is not trusted', async () => {
     const hanging = Promise.withResolvers<readonly PublishResult[]>();
     const bench = laneBench((messages, call) => (call === 1 ? hanging.promise : acceptAll(messages, call)), {
@@ -476,6 +511,18 @@ describe('scanning', () => {
     await bench.run();
     expect(new Set(Object.values(bench.db.states()))).toEqual(new Set(['published']));
     expect(most).toBeLessThanOrEqual(60);
+  });
+
+  it('that asks for as many by name as it may walks on by a step; each fourth by a page, so that a new aggregate is met', async () => {
+    const window = { rows: 1_100, bytes: 100_000_000, page: 1_100, rowsOfAggregate: 1 };
+    const bench = laneBench(acceptAll, { window, concurrency: 32 });
+    // Longer than a slice: of each, the database always has more.
+    bench.db.add(...aggregates(letters(1_100), 4));
+    await bench.run();
+    expect(Object.values(bench.db.states())).toEqual(Array.from({ length: 4_400 }, () => 'published'));
+    const full = bench.db.finds.filter(({ wake }) => wake === 500).map(({ page }) => page);
+    expect(new Set(full)).toEqual(new Set([1, 1_100]));
+    expect(full.filter((page) => page === 1).length).toBeGreaterThan(full.length / 2);
   });
 
   it('looks up little more than it has room for', async () => {

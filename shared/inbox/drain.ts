@@ -1,0 +1,238 @@
+import type pg from 'pg';
+import type { SQSRecord } from 'aws-lambda';
+import { type Applied, callBefore, keep, ownTransaction, runHandler } from './apply.ts';
+import { countAlone, eachOf } from './batch.ts';
+import { classifyFailure, type Failure } from './failure.ts';
+import { type Message, readMessage } from './message.ts';
+import { takenTransaction } from './taken-transaction.ts';
+import type { Aggregate, Work } from './work.ts';
+
+/** Held events of one aggregate in one transaction. */
+const RUN = 25;
+/** Aggregates that one look at the table finds. */
+const PAGE = 100;
+
+/** A held event as `inbox.take_held` and `inbox.ready_events` give it. */
+interface Ready {
+  readonly event_id: string;
+  readonly body: string;
+  readonly verdict: 'apply' | 'skip' | 'older' | 'late' | 'repeat';
+  readonly age: number;
+}
+
+/** A held event that could not be applied. */
+class HeldEventError extends Error {
+  readonly held: Message;
+
+  constructor(held: Message, cause: unknown) {
+    super('a held event failed', { cause });
+    this.held = held;
+  }
+}
+
+/**
+ * Applies what is held of these aggregates, each in order and several side by side, for as long as `mayGoOn` says. What stays is
+ * found by the next invocation.
+ *
+ * @returns how many events were taken out
+ */
+export async function drain(
+  work: Work,
+  aggregates: Iterable<Aggregate>,
+  mayGoOn: () => boolean = () => true,
+): Promise<number> {
+  let drained = 0;
+  await eachOf(aggregates, work.concurrency, async (aggregate) => {
+    const taken = await drainAggregate(work, aggregate, () => mayGoOn() && work.invocation.mayStart());
+    drained += taken;
+  });
+  return drained;
+}
+
+/**
+ * Aggregates of which something that is held may be applied now: all of them, in their order, found a page at a time while they are
+ * worked on.
+ *
+ * @param after where to begin; the start when it is null
+ */
+export async function drainable(work: Work, after: Aggregate | null): Promise<Aggregate[]> {
+  const { name, mode, startingPoint } = work.consumer;
+  const { rows } = await ownTransaction(work, (tx) =>
+    tx.query('select aggregate_type as type, aggregate_id as id from inbox.drainable($1, $2, $3, $4, $5, $6)', [
+      name,
+      mode,
+      startingPoint,
+      after?.type ?? null,
+      after?.id ?? null,
+      PAGE,
+    ]),
+  );
+  return rows as Aggregate[];
+}
+
+/**
+ * Has events tried again that were held because an earlier deployment did not know their type or version, and this one does. Once per
+ * process is enough.
+ */
+export async function retryWhatIsKnownNow(work: Work): Promise<void> {
+  await ownTransaction(work, (tx) =>
+    tx.query(
+      `update inbox.held_event set wanted = 'retry'
+        where consumer = $1 and wanted is null and not queued and aggregate_type <> ''
+          and reason in ('unknown-type', 'unknown-version') and last_error not like 'EVENT_VERSION_TOO_OLD%'
+          and type || '/' || substring(body from '"dataschema"\\s*:\\s*"[^"]*/([0-9]+)"') = any ($2)`,
+      [work.consumer.name, Object.keys(work.catalogue.validators)],
+    ),
+  );
+}
+
+async function drainAggregate(work: Work, aggregate: Aggregate, mayGoOn: () => boolean): Promise<number> {
+  let drained = 0;
+  let most = work.callsBefore ? 1 : RUN;
+  while (mayGoOn()) {
+    try {
+      const taken = await Promise.race([drainRun(work, aggregate, most), work.invocation.abandoned]);
+      drained += taken;
+      if (taken < most) break;
+    } catch (error) {
+      // Only one at a time tells whose fault it is, and lets those before it through.
+      if (most > 1 && error instanceof HeldEventError) most = 1;
+      else if (!(await staysHeld(work, error))) break;
+    }
+  }
+  return drained;
+}
+
+/** Takes out the next held events of an aggregate and applies them in one transaction. */
+async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise<number> {
+  const before = work.callsBefore ? await beforeOfNext(work, aggregate) : undefined;
+  const client = await work.invocation.connect();
+  const report: (() => void)[] = [];
+  const taken = await takenTransaction(
+    client,
+    `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most})`,
+    async (rows) => {
+      const takenAt = work.monotonicMs();
+      for (const row of rows as readonly Ready[]) {
+        const message = readMessage(work, recordOfHeld(row));
+        if (row.verdict === 'apply' && message.kind === 'unreadable') throw new HeldEventError(message, undefined);
+        const applied = await work.spans.run(message, () => applyHeld(client, row, message, before));
+        const { event } = message;
+        if (event === undefined) continue;
+        const waited = (work.monotonicMs() - takenAt) / 1000;
+        report.push(() =>
+          work.report.drained(
+            event,
+            applied.kind === 'effect' ? { ...applied, ageSeconds: row.age + waited } : applied,
+          ),
+        );
+      }
+      return rows.length;
+    },
+  );
+  for (const say of report) say();
+  return taken;
+}
+
+async function applyHeld(
+  client: pg.PoolClient,
+  { verdict, event_id, age }: Ready,
+  message: Message,
+  before: { readonly id: string; readonly answer: unknown } | undefined,
+): Promise<Applied> {
+  switch (verdict) {
+    case 'older':
+      return { kind: 'older' };
+    case 'late':
+      return { kind: 'held', reason: 'late' };
+    case 'repeat':
+      return { kind: 'repeat' };
+    case 'skip':
+      return { kind: 'ignored' };
+  }
+  if (message.kind !== 'event' || message.steps === undefined) return { kind: 'ignored' };
+  // It became another's turn between the plain read and the lock: its `before` has not run.
+  if (message.steps.before !== undefined && before?.id !== event_id) {
+    throw Object.assign(new Error('the next held event is another one now'), { code: '40001' });
+  }
+  try {
+    await runHandler(message.steps, message.event, client, before?.answer);
+  } catch (error) {
+    throw new HeldEventError(message, error);
+  }
+  return { kind: 'effect', ageSeconds: age };
+}
+
+/** Runs the `before` step of the event whose turn it is, while no transaction is open. */
+async function beforeOfNext(
+  work: Work,
+  aggregate: Aggregate,
+): Promise<{ readonly id: string; readonly answer: unknown } | undefined> {
+  const client = await work.invocation.connect();
+  let next: Ready | undefined;
+  try {
+    const { rows } = await client.query(
+      `select event_id, body, verdict from inbox.ready_events(${argumentsOf(client, work, aggregate)}, 1)`,
+    );
+    next = rows[0] as Ready | undefined;
+  } finally {
+    client.release();
+  }
+  if (next?.verdict !== 'apply') return undefined;
+  const message = readMessage(work, recordOfHeld(next));
+  if (message.kind !== 'event' || message.steps?.before === undefined) return undefined;
+  try {
+    return { id: next.event_id, answer: await callBefore(message.steps, message.event) };
+  } catch (error) {
+    throw new HeldEventError(message, error);
+  }
+}
+
+/** Writes down that a held event could not be applied. Whether the aggregate may have others to go on with. */
+async function staysHeld(work: Work, error: unknown): Promise<boolean> {
+  const failure: Failure = classifyFailure(error instanceof HeldEventError ? error.cause : error);
+  try {
+    if (error instanceof HeldEventError) {
+      const { held } = error;
+      if (held.kind === 'unreadable') {
+        work.report.stays(held.event, held.failure);
+        await Promise.race([keep(work, held), work.invocation.abandoned]);
+        return true;
+      }
+      work.report.stays(held.event, failure);
+      if (failure.class !== 'handler' || held.kind !== 'event') return false;
+      await Promise.race([countAlone(work, held, failure), work.invocation.abandoned]);
+      return true;
+    }
+    work.report.notWritten(failure);
+  } catch (second) {
+    work.report.notWritten(classifyFailure(second));
+  }
+  return false;
+}
+
+function argumentsOf(client: pg.ClientBase, { consumer }: Work, aggregate: Aggregate): string {
+  return [consumer.name, consumer.mode, consumer.startingPoint, aggregate.type, aggregate.id]
+    .map((text) => client.escapeLiteral(text))
+    .join(', ');
+}
+
+/** A held event as the message that it came in. */
+function recordOfHeld({ event_id, body }: Ready): SQSRecord {
+  return {
+    messageId: event_id,
+    receiptHandle: '',
+    body,
+    attributes: {
+      ApproximateReceiveCount: '1',
+      SentTimestamp: '',
+      SenderId: '',
+      ApproximateFirstReceiveTimestamp: '',
+    },
+    messageAttributes: {},
+    md5OfBody: '',
+    eventSource: 'inbox.held_event',
+    eventSourceARN: '',
+    awsRegion: '',
+  };
+}

@@ -1,0 +1,105 @@
+import type { Queryable } from '../database/index.ts';
+import type { ReceivedEvent } from '../events/index.ts';
+import { messageUuid } from './event-bridge.ts';
+import type { Failure } from './failure.ts';
+import type { EventMessage, UnreadableMessage } from './message.ts';
+import { type OutOfOrder, placeOf } from './take.ts';
+import type { ConsumerRules } from './work.ts';
+
+/** Why an event waits in `inbox.held_event`. */
+export type HeldReason =
+  | OutOfOrder
+  | 'failing'
+  | 'malformed'
+  | 'unknown-type'
+  | 'unknown-version'
+  | 'denied'
+  | 'replay';
+
+/** A message on its way into `inbox.held_event`. */
+interface Holding {
+  readonly place: object;
+  readonly reason: HeldReason;
+  readonly body: string;
+  /** Codes and names, never a value. */
+  readonly error: string | null;
+  readonly blocks: boolean;
+}
+
+/** Whether later events of the aggregate wait behind one of this type that is held. */
+export function blocksOthers({ consumer, stepsOf }: ConsumerRules, type: string): boolean {
+  return (stepsOf(type)?.whenFailing ?? (consumer.mode === 'strict' ? 'block' : 'skip')) === 'block';
+}
+
+export function outOfOrder(rules: ConsumerRules, { event, record }: EventMessage, reason: OutOfOrder): Holding {
+  return {
+    place: { ...placeOf(event), time: event.time },
+    reason,
+    body: record.body,
+    error: null,
+    blocks: reason === 'too-old' ? blocksOthers(rules, event.type) : reason !== 'late',
+  };
+}
+
+/**
+ * An event of another source has no place among ours, and neither has a message that is no event; a time that PostgreSQL cannot hold
+ * is left out.
+ */
+export function asItCame(rules: ConsumerRules, message: UnreadableMessage): Holding {
+  const { event, record, reason, failure } = message;
+  const body = record.body.toWellFormed().replaceAll('\u0000', '\uFFFD');
+  if (event === undefined || event.source !== rules.catalogue.source) {
+    const id = event?.id ?? messageUuid(record.messageId);
+    return {
+      place: { id, type: event?.type ?? '', aggregate: '', subject: '', sequence: '0' },
+      reason,
+      body,
+      error: describe(failure),
+      blocks: false,
+    };
+  }
+  return {
+    place: { ...placeOf(event), ...(failure.code.startsWith('22') ? {} : { time: event.time }) },
+    reason,
+    body,
+    error: describe(failure),
+    blocks: blocksOthers(rules, event.type),
+  };
+}
+
+/** Writes messages into `inbox.held_event`, in the open transaction. Tells of each whether it is held; false: it had been processed. */
+export async function hold(tx: Queryable, { consumer }: ConsumerRules, held: readonly Holding[]): Promise<boolean[]> {
+  const { rows } = await tx.query('select held from inbox.hold($1, $2, $3) order by place', [
+    consumer.name,
+    consumer.mode,
+    JSON.stringify(held.map(({ place, ...rest }) => ({ ...place, ...rest }))),
+  ]);
+  return rows.map((row) => row.held as boolean);
+}
+
+/** Counts a failure of the event's handler. `held`: it has failed as often as it may, and its message can be acknowledged. */
+export async function countFailure(
+  tx: Queryable,
+  rules: ConsumerRules,
+  event: ReceivedEvent,
+  body: string,
+  failure: Failure,
+  attempts: number,
+): Promise<{ readonly attempts: number; readonly held: boolean }> {
+  const { rows } = await tx.query('select attempts, held from inbox.count_failure($1, $2, $3, $4, $5)', [
+    rules.consumer.name,
+    rules.consumer.mode,
+    JSON.stringify({ ...placeOf(event), time: event.time, body, blocks: blocksOthers(rules, event.type) }),
+    describe(failure),
+    attempts,
+  ]);
+  return rows[0] as { attempts: number; held: boolean };
+}
+
+/** What the table says about a failure: as much as the log, without frames. */
+function describe({ code, errorName, reason }: Failure): string {
+  return [code, errorName, reason]
+    .filter((part) => part !== undefined)
+    .join(' ')
+    .slice(0, 500);
+}

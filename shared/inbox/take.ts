@@ -1,0 +1,80 @@
+import type pg from 'pg';
+import type { Queryable } from '../database/index.ts';
+import type { ReceivedEvent } from '../events/index.ts';
+import { decide } from './order.ts';
+import type { ConsumerRules } from './work.ts';
+
+/** Why `inbox.take` wants an event held. */
+export type OutOfOrder = 'gap' | 'blocked' | 'late' | 'too-old';
+
+/** What `inbox.take` has decided about one event. */
+export interface Taken {
+  readonly outcome: 'apply' | 'passed' | 'repeat' | 'held' | 'older' | OutOfOrder;
+  /** The sequence that would have been applied. Text of a 64-bit integer. */
+  readonly expected: string;
+  /** Seconds since the event's own time, by the database's clock. */
+  readonly age: number;
+  /** Other events of its aggregate are held. */
+  readonly waiting: boolean;
+}
+
+/**
+ * The statement that takes events for a consumer: dedupe rows and positions of all of them in one call, decided under the locks
+ * of their positions. It has no parameters, so that it shares a round trip with the `begin` before it.
+ *
+ * Another transaction that has taken one of them and is still open makes this one wait: for a repeat if that one commits, for
+ * the event if it rolls back. So there is no state "in progress" that a crash could leave behind.
+ */
+export function takeStatement(
+  client: pg.ClientBase,
+  { consumer, windowDays }: ConsumerRules,
+  events: readonly ReceivedEvent[],
+): string {
+  const literals = [consumer.name, consumer.mode, consumer.startingPoint, `${windowDays} days`].map((text) =>
+    client.escapeLiteral(text),
+  );
+  const json = JSON.stringify(events.map((event) => ({ ...placeOf(event), time: event.time })));
+  return `select outcome, expected, age, waiting from inbox.take(${literals.join(', ')}, ${client.escapeLiteral(json)}) order by place`;
+}
+
+/** Where an event belongs, as the functions of the inbox are told. */
+export function placeOf(event: ReceivedEvent): object {
+  return {
+    id: event.id,
+    type: event.type,
+    aggregate: event.aggregateType,
+    subject: event.aggregateId,
+    sequence: event.sequence.toString(),
+  };
+}
+
+/**
+ * Whether an event would be applied, by a plain read: what calls other systems must not run for a repeat, nor for an event that
+ * will be held.
+ */
+export async function wouldApply(db: Queryable, rules: ConsumerRules, event: ReceivedEvent): Promise<boolean> {
+  const { consumer, windowDays } = rules;
+  const { rows } = await db.query(
+    `select exists (select from inbox.processed_event where consumer = $1 and event_id = $2) as processed,
+            exists (select from inbox.held_event
+                     where consumer = $1 and not queued
+                       and (event_id = $2 or (aggregate_type = $3 and aggregate_id = $4 and sequence < $5 and blocks
+                                              and reason not in ('gap', 'blocked')))) as held,
+            $6::timestamptz < clock_timestamp() - $7::interval as too_old,
+            (select sequence from inbox.stream_position
+              where consumer = $1 and aggregate_type = $3 and aggregate_id = $4) as position`,
+    [
+      consumer.name,
+      event.id,
+      event.aggregateType,
+      event.aggregateId,
+      event.sequence.toString(),
+      event.time,
+      `${windowDays} days`,
+    ],
+  );
+  const { processed, held, too_old, position } = rows[0];
+  if (processed || held || too_old) return false;
+  const last = position === null ? null : BigInt(position);
+  return decide(last, event.sequence, consumer.mode, consumer.startingPoint).kind === 'apply';
+}

@@ -1,0 +1,79 @@
+import type pg from 'pg';
+import { type Row, TransactionAbortedError } from '../database/index.ts';
+import { HandlerFailedError, TransactionEndedError } from './errors.ts';
+import { isStaleWriter, sqlStateOf } from './failure.ts';
+
+/**
+ * Runs `work` in the transaction of a consumer: opened together with its first statement in one round trip, ended by
+ * `inbox.finish` and the commit in another. On any failure it is rolled back and the connection is given back, or
+ * thrown away where the rollback fails too.
+ *
+ * @param first a statement without parameters; its rows are given to `work`
+ * @throws what `classifyFailure` sorts
+ */
+export async function takenTransaction<T>(
+  client: pg.PoolClient,
+  first: string,
+  work: (rows: readonly Row[]) => Promise<T>,
+): Promise<T> {
+  let broken: Error | undefined;
+  // A connection that is cut while nobody waits for an answer emits 'error'; without a listener that ends the process.
+  const onError = (error: Error): void => {
+    broken = error;
+  };
+  client.on('error', onError);
+  try {
+    const result = await work((await several(client, `begin; ${first}`))[1]?.rows ?? []);
+    await finish(client);
+    return result;
+  } catch (error) {
+    try {
+      await client.query('rollback');
+    } catch (rollbackError) {
+      broken = rollbackError as Error;
+    }
+    // After a fail-over a pooled connection may still lead to the old writer, and would refuse every retry.
+    if (isStaleWriter(error)) broken = error as Error;
+    throw error;
+  } finally {
+    client.off('error', onError);
+    client.release(broken);
+  }
+}
+
+/**
+ * What a handler left behind: a transaction in which a statement has failed, or none at all.
+ *
+ * @throws TransactionAbortedError (`TRANSACTION_ABORTED`), TransactionEndedError (`TRANSACTION_ENDED`)
+ */
+export function assertOpen(client: pg.ClientBase): void {
+  switch (client.getTransactionStatus()) {
+    case 'E':
+      throw new TransactionAbortedError();
+    case 'I':
+      throw new TransactionEndedError();
+  }
+}
+
+async function finish(client: pg.PoolClient): Promise<void> {
+  try {
+    await several(client, 'select inbox.finish(); commit');
+  } catch (error) {
+    switch (sqlStateOf(error)?.slice(0, 2)) {
+      case '25':
+        throw new TransactionAbortedError();
+      case 'IB':
+        throw new TransactionEndedError();
+      // A deferred constraint of the handler's own tables.
+      case '23':
+        throw new HandlerFailedError(error, false);
+      default:
+        throw error;
+    }
+  }
+}
+
+/** Several statements without parameters in one round trip: pg then answers with a list, which its types do not say. */
+async function several(client: pg.PoolClient, text: string): Promise<readonly { readonly rows: Row[] }[]> {
+  return (await client.query(text)) as unknown as { rows: Row[] }[];
+}

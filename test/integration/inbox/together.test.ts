@@ -1,0 +1,141 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  counterConsumer,
+  createEffects,
+  effectHandler,
+  effectsOf,
+  heldOf,
+  inboxOf,
+} from '../../support/counter-consumer.ts';
+import { counterEnvelope } from '../../support/counter-events.ts';
+import { testDatabase } from '../../support/database.ts';
+import { contextFor, fifoRecord, invoke } from '../../support/sqs-batch.ts';
+
+const database = await testDatabase();
+beforeAll(() => createEffects(database));
+
+const message = (counter: string, sequence: number) => fifoRecord(counter, counterEnvelope({ counter, sequence }));
+const ten = () => Array.from({ length: 10 }, (_, index) => message(`c${index % 5}`, Math.floor(index / 5) + 1));
+
+/** A consumer that notes the transactions its handlers ran in, and does `also` after its effect. */
+function watched(
+  name: string,
+  also: (
+    event: { aggregateId: string; sequence: bigint },
+    tx: { query(sql: string): Promise<unknown> },
+  ) => Promise<void> = async () => {},
+  max = 1,
+  attempts = 1,
+) {
+  const pool = database.pool('sealed_ledger', max);
+  const transactions = new Map<string, string>();
+  const made = counterConsumer({
+    name,
+    pool,
+    attempts,
+    handlers: {
+      'counter.added': async (event, context) => {
+        const { rows } = await context.tx.query('select pg_current_xact_id()::text as id');
+        transactions.set(`${event.aggregateId} ${event.sequence}`, rows[0].id as string);
+        await effectHandler(name)(event, context);
+        await also(event, context.tx);
+      },
+    },
+  });
+  return { ...made, pool, transactions };
+}
+
+describe('messages of a batch', () => {
+  it('share one transaction', async () => {
+    const { handler, transactions, pool } = watched('shared');
+    expect(await invoke(handler, ten())).toEqual([]);
+    expect(new Set(transactions.values()).size).toBe(1);
+    expect(await effectsOf(pool, 'shared')).toHaveLength(10);
+    expect(await inboxOf(pool, 'shared', 'c0')).toEqual({ processed: 10, position: '2' });
+  });
+
+  it.each([
+    ['throws', () => Promise.reject(new Error('no')), 'HANDLER_FAILED'],
+    [
+      'swallows the error of a statement',
+      async (tx) => void (await tx.query('select 1 / 0').catch(() => {})),
+      'TRANSACTION_ABORTED',
+    ],
+    ['commits', async (tx) => void (await tx.query('commit').catch(() => {})), 'TRANSACTION_ENDED'],
+    ['commits and begins', async (tx) => void (await tx.query('commit; begin').catch(() => {})), 'TRANSACTION_ENDED'],
+    ['rolls back', async (tx) => void (await tx.query('rollback')), 'TRANSACTION_ENDED'],
+    ['rolls back and begins', async (tx) => void (await tx.query('rollback; begin')), 'TRANSACTION_ENDED'],
+  ] as const satisfies readonly (readonly [
+    string,
+    (tx: { query(sql: string): Promise<unknown> }) => Promise<void>,
+    string,
+  ])[])(
+    'like case 33: do not suffer from one whose handler %s: it is found, it alone is held, nothing is lost or done twice',
+    async (what, fault, code) => {
+      const name = `fault-${what.replaceAll(' ', '-')}`;
+      const { handler, pool } = watched(name, async (event, tx) => {
+        if (event.aggregateId === 'c3' && event.sequence === 1n) await fault(tx);
+      });
+      expect(await invoke(handler, ten())).toEqual([]);
+      const done = await effectsOf(pool, name);
+      expect(done.map(({ counter, sequence }) => `${counter} ${sequence}`).toSorted()).toEqual(
+        ['c0', 'c1', 'c2', 'c4'].flatMap((counter) => [`${counter} 1`, `${counter} 2`]),
+      );
+      expect(await heldOf(pool, name)).toMatchObject([
+        { counter: 'c3', sequence: '1', reason: 'failing' },
+        { counter: 'c3', sequence: '2', reason: 'blocked' },
+      ]);
+      const { rows } = await pool.query(
+        `select last_error, (select count(*)::int from inbox.processed_event where consumer = $1) as processed
+           from inbox.held_event where consumer = $1 and reason = 'failing'`,
+        [name],
+      );
+      expect(rows).toMatchObject([{ last_error: expect.stringContaining(code) as string, processed: 8 }]);
+    },
+  );
+
+  it('are applied one by one when the connection is cut in the middle', async () => {
+    const other = database.pool('sealed_ledger');
+    let cuts = 1;
+    const { handler, pool } = watched('cut-shared', async (event, tx) => {
+      if (event.aggregateId !== 'c2' || cuts-- <= 0) return;
+      const { rows } = (await tx.query('select pg_backend_pid() as pid')) as { rows: { pid: number }[] };
+      await other.query('select pg_terminate_backend($1, 5000)', [rows[0]?.pid]);
+    });
+    expect(await invoke(handler, ten())).toEqual([]);
+    expect(await effectsOf(pool, 'cut-shared')).toHaveLength(10);
+  });
+
+  it('like case 34: do not lose their time to one that hangs', async () => {
+    const woken = Promise.withResolvers<void>();
+    const { handler, pool } = watched(
+      'hang-shared',
+      async (event) => {
+        if (event.aggregateId === 'c0') await woken.promise;
+      },
+      2,
+    );
+    await invoke(handler, []);
+    const batch = ten();
+    const returned = await invoke(handler, batch, contextFor(3_000));
+    expect(returned).toEqual([batch[0]!.messageId, batch[5]!.messageId]);
+    expect(await effectsOf(pool, 'hang-shared')).toHaveLength(8);
+    woken.resolve();
+  });
+
+  it('never wait for each other crosswise: two functions get the same aggregates in opposite order', async () => {
+    const name = 'crosswise';
+    const functions = [1, 2].map(() => watched(name, undefined, 2));
+    for (let round = 1; round <= 15; round += 1) {
+      const batch = Array.from({ length: 8 }, (_, index) => message(`c${index}`, round));
+      const returned = await Promise.all([
+        invoke(functions[0]!.handler, batch),
+        invoke(functions[1]!.handler, batch.toReversed()),
+      ]);
+      expect(returned).toEqual([[], []]);
+    }
+    const deadlocks = functions.flatMap(({ log }) => log.lines.filter(({ fields }) => fields['code'] === '40P01'));
+    expect(deadlocks).toEqual([]);
+    expect(await effectsOf(functions[0]!.pool, name)).toHaveLength(120);
+  });
+});
