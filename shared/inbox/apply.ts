@@ -39,7 +39,7 @@ export async function applyTogether(
   work: Work,
   client: pg.PoolClient,
   messages: readonly EventMessage[],
-  before: unknown = undefined,
+  before?: unknown,
 ): Promise<readonly Applied[]> {
   const events = messages.map(({ event }) => event);
   const applied = await takenTransaction(client, takeStatement(client, work, events), async (rows) => {

@@ -59,7 +59,9 @@ function bundles(groups: readonly Message[][], messages: number, { concurrency, 
 
 /** What of a group may share a transaction: from its first message up to one that calls other systems or can not be read. */
 function shareable(group: readonly Message[]): readonly Message[] {
-  const end = group.findIndex(({ kind, ...rest }) => kind === 'unreadable' || ('steps' in rest && rest.steps?.before));
+  const end = group.findIndex(
+    (message) => message.kind === 'unreadable' || (message.kind === 'event' && message.steps?.before !== undefined),
+  );
   return end === -1 ? group : group.slice(0, end);
 }
 

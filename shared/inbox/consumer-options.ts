@@ -74,7 +74,7 @@ export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOpti
     },
     catalogue,
     stepsOf: (type) => (type.startsWith(RESERVED_TYPE_PREFIX) ? undefined : handlers.get(type)),
-    callsBefore: [...handlers.values()].some(({ before }) => before !== undefined),
+    callsBefore: [...handlers.values()].some((steps) => steps.before !== undefined),
     unknownTypes,
     attempts,
     windowDays,

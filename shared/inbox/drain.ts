@@ -149,6 +149,8 @@ async function applyHeld(
       return { kind: 'repeat' };
     case 'skip':
       return { kind: 'ignored' };
+    case 'apply':
+      break;
   }
   if (message.kind !== 'event' || message.steps === undefined) return { kind: 'ignored' };
   // It became another's turn between the plain read and the lock: its `before` has not run.

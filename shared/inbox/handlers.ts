@@ -74,10 +74,10 @@ export function handlerSteps<Event, Before>(steps: {
   readonly handle: (event: Event, context: HandlerContext<Before>) => Promise<void>;
   readonly whenFailing?: WhenFailing;
 }): HandlerSteps<Event> {
-  return steps as HandlerSteps<Event>;
+  return steps;
 }
 
 /** A handler in its long form. */
 export function stepsOf(handler: Handler<never> | HandlerSteps<never>): AnySteps {
-  return (typeof handler === 'function' ? { handle: handler } : handler) as AnySteps;
+  return typeof handler === 'function' ? { handle: handler } : handler;
 }

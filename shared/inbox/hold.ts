@@ -27,7 +27,7 @@ interface Holding {
 }
 
 /** Whether later events of the aggregate wait behind one of this type that is held. */
-export function blocksOthers({ consumer, stepsOf }: ConsumerRules, type: string): boolean {
+function blocksOthers({ consumer, stepsOf }: ConsumerRules, type: string): boolean {
   return (stepsOf(type)?.whenFailing ?? (consumer.mode === 'strict' ? 'block' : 'skip')) === 'block';
 }
 

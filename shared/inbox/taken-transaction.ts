@@ -47,12 +47,9 @@ export async function takenTransaction<T>(
  * @throws TransactionAbortedError (`TRANSACTION_ABORTED`), TransactionEndedError (`TRANSACTION_ENDED`)
  */
 export function assertOpen(client: pg.ClientBase): void {
-  switch (client.getTransactionStatus()) {
-    case 'E':
-      throw new TransactionAbortedError();
-    case 'I':
-      throw new TransactionEndedError();
-  }
+  const status = client.getTransactionStatus();
+  if (status === 'E') throw new TransactionAbortedError();
+  if (status === 'I') throw new TransactionEndedError();
 }
 
 async function finish(client: pg.PoolClient): Promise<void> {

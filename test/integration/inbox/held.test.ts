@@ -230,7 +230,7 @@ describe('what is held', () => {
             seen.push(`before ${event.sequence}`);
             return event.sequence;
           },
-          handle: async (event, { before }) => void seen.push(`handle ${event.sequence} with ${before}`),
+          handle: async (event, { before }) => void seen.push(`handle ${event.sequence} with ${String(before)}`),
         },
       },
     });
