@@ -16,6 +16,7 @@ import { bundle } from '../infra/constructs/bundle.ts';
 export const FUNCTIONS = {
   relay: 'functions/relay/index.ts',
   ledger: 'functions/sample/ledger/index.ts',
+  notifications: 'functions/sample/notifications/index.ts',
   api: 'functions/sample/api/index.ts',
   monitor: 'functions/monitor/index.ts',
   migrate: 'functions/migrate/index.ts',

@@ -2,6 +2,7 @@ import { App, Aspects, CloudFormationValidatePlugin, Validations } from 'aws-cdk
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { databaseSetting } from './database-setting.ts';
 import { dropUnknownToEmulator } from './local-template.ts';
+import { mailProviderSetting } from './mail-provider-setting.ts';
 import { sealedOutbox } from './sealed-outbox.ts';
 import { stageNamed } from './stages.ts';
 
@@ -11,7 +12,11 @@ const database = databaseSetting(stage.name, {
   context: app.node.tryGetContext('database'),
   variable: process.env['SEALED_OUTBOX_DATABASE'],
 });
-sealedOutbox(app, stage, database);
+const mailProviderUrl = mailProviderSetting(stage.name, {
+  context: app.node.tryGetContext('mailProvider'),
+  variable: process.env['SEALED_OUTBOX_MAIL_PROVIDER'],
+});
+sealedOutbox(app, stage, { database, mailProviderUrl });
 
 if (stage.name === 'local') {
   Aspects.of(app).add(dropUnknownToEmulator((line) => process.stderr.write(`${line}\n`)));

@@ -10,8 +10,15 @@ export interface Installation {
   readonly service: ServiceStack;
 }
 
+/** What an installation is given from outside. */
+export interface Given {
+  readonly database: DatabaseConnection;
+  /** Where the sample's mails are sent to, without a slash at the end. */
+  readonly mailProviderUrl: string;
+}
+
 /** Both stacks of a stage: data, which is kept, and service, which changes with every version. */
-export function sealedOutbox(app: App, stage: Stage, database: DatabaseConnection): Installation {
+export function sealedOutbox(app: App, stage: Stage, { database, mailProviderUrl }: Given): Installation {
   const name = `sealed-outbox-${stage.name}`;
   const data = new DataStack(app, 'Data', {
     stackName: `${name}-data`,
@@ -26,7 +33,9 @@ export function sealedOutbox(app: App, stage: Stage, database: DatabaseConnectio
     database,
     ledgerQueue: data.ledgerQueue,
     analyticsQueue: data.analyticsQueue,
+    notificationsQueue: data.notificationsQueue,
     bus: data.bus,
+    mailProviderUrl,
     alarmTopic: data.alarmTopic,
   });
   Tags.of(app).add('sealed-outbox:stage', stage.name);

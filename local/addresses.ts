@@ -4,12 +4,13 @@ import type { Report } from './report.ts';
 
 /** Prints where everything is, and lines to try it with. */
 export function printAddresses(cloud: LocalCloud, report: Report): void {
-  const { apiUrl, endpoint, database, outputs } = cloud;
+  const { apiUrl, endpoint, database, mailProviderUrl, outputs } = cloud;
   const rows = [
     ['API', apiUrl],
     ['Queue', outputs['LedgerQueueUrl'] ?? ''],
     ['Event bus', outputs['EventBusName'] ?? ''],
     ['Dead letters', outputs['LedgerDeadLetterQueueUrl'] ?? ''],
+    ['Mails sent', `${mailProviderUrl}/mails`],
     ['PostgreSQL', databaseUrl(database)],
     ['Local AWS', `${endpoint} (AWS_ENDPOINT_URL; any credentials, region ${cloud.client.region})`],
   ] as const;

@@ -18,6 +18,7 @@ import { portTaken, startMiniStack } from './emulator/ministack.ts';
 import { MINISTACK } from './emulator/packages.ts';
 import { virtualEnvironment } from './emulator/virtual-environment.ts';
 import { REGION, ROOT } from './environment.ts';
+import { startMailProvider } from './mail-provider/server.ts';
 import { createDatabase, freePort, type LocalPostgres, MIGRATOR, startPostgres } from './postgres.ts';
 import { explain, Interrupted } from './problem.ts';
 import type { Supervisor } from './processes/supervisor.ts';
@@ -30,6 +31,8 @@ export interface LocalCloud {
   readonly apiUrl: string;
   readonly endpoint: string;
   readonly database: DatabaseAddress;
+  /** Of the provider that the sample's mails go through. */
+  readonly mailProviderUrl: string;
   /** For an AWS SDK client of the local cloud. */
   readonly client: ClientSettings;
 }
@@ -93,11 +96,13 @@ async function start({
     await report.step('Local AWS (MiniStack)', () => startMiniStack(supervisor, python, port, temporary));
     await report.step('cdk bootstrap', (progress) => bootstrap(supervisor, port, progress));
   };
+  const mail = await startMailProvider();
+  supervisor.beforeStop(() => mail.close());
   const application = async (): Promise<{ database: DatabaseAddress; assembly: Assembly }> => {
     const server = await report.step('PostgreSQL', () => startDatabase(supervisor, temporary));
     const database = { host: '127.0.0.1', port: server.port, name: DATABASE, password: server.password };
     await report.step('Generated code', () => generate(supervisor));
-    const assembly = await report.step('cdk synth', (progress) => synthesise(supervisor, database, progress));
+    const assembly = await report.step('cdk synth', (progress) => synthesise(supervisor, database, mail.url, progress));
     for (const resource of assembly.leftOut)
       report.line(`    left out, since the local AWS does not know it: ${resource}`);
     return { database, assembly };
@@ -117,8 +122,8 @@ async function start({
   });
   supervisor.beforeStop(() => watch.stop());
   const apiUrl = `${endpoint}/_aws/execute-api/${outputs['ApiId']}/$default`;
-  supervisor.publish({ API: apiUrl, AWS: endpoint, PostgreSQL: `127.0.0.1:${database.port}` });
-  return { outputs, apiUrl, endpoint, database, client };
+  supervisor.publish({ API: apiUrl, AWS: endpoint, PostgreSQL: `127.0.0.1:${database.port}`, Mail: mail.url });
+  return { outputs, apiUrl, endpoint, database, mailProviderUrl: mail.url, client };
 }
 
 async function startDatabase(supervisor: Supervisor, temporary: string): Promise<LocalPostgres> {

@@ -43,6 +43,7 @@ export interface Assembly {
 export async function synthesise(
   supervisor: Supervisor,
   database: DatabaseAddress,
+  mailProviderUrl: string,
   progress: Progress,
 ): Promise<Assembly> {
   const directory = join(supervisor.directory, 'cdk.out');
@@ -54,7 +55,7 @@ export async function synthesise(
     0,
     progress,
     ['synth', '--quiet', ...app, '--output', directory, '-c', 'stage=local'],
-    { SEALED_OUTBOX_DATABASE: JSON.stringify(database) },
+    { SEALED_OUTBOX_DATABASE: JSON.stringify(database), SEALED_OUTBOX_MAIL_PROVIDER: mailProviderUrl },
   );
   const leftOut = said.split('\n').filter((line) => line.startsWith(LEFT_OUT));
   return { directory, leftOut: leftOut.map((line) => line.slice(LEFT_OUT.length).trim()) };

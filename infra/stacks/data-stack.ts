@@ -16,6 +16,7 @@ const SOURCE = '/invoices';
 export class DataStack extends Stack {
   readonly ledgerQueue: EventQueue;
   readonly analyticsQueue: EventQueue;
+  readonly notificationsQueue: EventQueue;
   readonly bus: EventBus;
   readonly alarmTopic: Topic;
 
@@ -27,6 +28,11 @@ export class DataStack extends Stack {
       outage: stage.consumerOutage,
     });
     this.analyticsQueue = new EventQueue(this, 'Analytics', {
+      consumerTimeout: stage.consumerTimeout,
+      outage: stage.consumerOutage,
+      fifo: false,
+    });
+    this.notificationsQueue = new EventQueue(this, 'Notifications', {
       consumerTimeout: stage.consumerTimeout,
       outage: stage.consumerOutage,
       fifo: false,
@@ -46,6 +52,10 @@ export class DataStack extends Stack {
     new CfnOutput(this, 'LedgerDeadLetterQueueUrl', { value: this.ledgerQueue.deadLetterQueue.queueUrl });
     new CfnOutput(this, 'AnalyticsQueueUrl', { value: this.analyticsQueue.queue.queueUrl });
     new CfnOutput(this, 'AnalyticsDeadLetterQueueUrl', { value: this.analyticsQueue.deadLetterQueue.queueUrl });
+    new CfnOutput(this, 'NotificationsQueueUrl', { value: this.notificationsQueue.queue.queueUrl });
+    new CfnOutput(this, 'NotificationsDeadLetterQueueUrl', {
+      value: this.notificationsQueue.deadLetterQueue.queueUrl,
+    });
     new CfnOutput(this, 'EventBusName', { value: this.bus.eventBusName });
     new CfnOutput(this, 'AlarmTopicArn', { value: this.alarmTopic.topicArn });
 

@@ -19,15 +19,18 @@ export interface ServiceStackProps extends StackProps {
   readonly database: DatabaseConnection;
   readonly ledgerQueue: EventQueue;
   readonly analyticsQueue: EventQueue;
+  readonly notificationsQueue: EventQueue;
   readonly bus: IEventBus;
+  /** Where the sample's mails are sent to, without a slash at the end. */
+  readonly mailProviderUrl: string;
   readonly alarmTopic: ITopic;
 }
 
-/** What runs: the outbox, the sample service that writes invoices, the ledger and analytics that read them, and the alarms. */
+/** What runs: the outbox, the sample service that writes invoices, the ledger, analytics and notifications that read them, and the alarms. */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, props: ServiceStackProps) {
     super(scope, id, props);
-    const { stage, ledgerQueue, analyticsQueue } = props;
+    const { stage, ledgerQueue, analyticsQueue, notificationsQueue } = props;
     const defaults = { logRetention: stage.logRetention };
 
     const database = new OutboxDatabase(this, 'Database', {
@@ -39,7 +42,7 @@ export class ServiceStack extends Stack {
     const outbox = new Outbox(this, 'Outbox', {
       ...defaults,
       database,
-      destinations: { ledger: ledgerQueue, analytics: props.bus },
+      destinations: { ledger: ledgerQueue, analytics: props.bus, notifications: notificationsQueue },
       mode: stage.relayMode,
     });
     const ledger = new EventConsumer(this, 'Ledger', {
@@ -60,6 +63,16 @@ export class ServiceStack extends Stack {
       login: { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
       timeout: stage.consumerTimeout,
     });
+    const notifications = new EventConsumer(this, 'Notifications', {
+      ...defaults,
+      consumer: 'notifications',
+      entry: 'functions/sample/notifications/index.ts',
+      source: notificationsQueue,
+      database,
+      login: { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'] },
+      timeout: stage.consumerTimeout,
+      environment: { MAIL_PROVIDER_URL: props.mailProviderUrl },
+    });
     const invoices = new EventApi(this, 'Invoices', {
       ...defaults,
       entry: 'functions/sample/api/index.ts',
@@ -71,7 +84,7 @@ export class ServiceStack extends Stack {
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
       outbox,
-      queues: { ledger: ledgerQueue, analytics: analyticsQueue },
+      queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
       topic: props.alarmTopic,
     });
 
@@ -82,6 +95,7 @@ export class ServiceStack extends Stack {
       outbox.monitorFunction,
       ledger.function,
       analytics.function,
+      notifications.function,
       invoices.function,
     ];
     new QueryDefinition(this, 'Errors', {
@@ -104,6 +118,7 @@ export class ServiceStack extends Stack {
       MigrateFunctionName: database.migrateFunction.functionName,
       MonitorFunctionName: outbox.monitorFunction.functionName,
       MonitorScheduleName: outbox.monitorSchedule.scheduleName,
+      NotificationsFunctionName: notifications.function.functionName,
       RelayFunctionName: outbox.relayFunction.functionName,
       RelayScheduleName: outbox.relaySchedule.scheduleName,
     };

@@ -6,6 +6,7 @@ export interface Facts {
   readonly entries: readonly EntryFact[];
   readonly ledger: readonly LedgerFact[];
   readonly analytics: readonly DayFact[];
+  readonly notifications: readonly NotificationFact[];
 }
 
 export interface EventFact {
@@ -41,6 +42,13 @@ export interface LedgerFact {
   readonly effects: number;
 }
 
+/** A mail as the consumer noted it. */
+export interface NotificationFact {
+  readonly eventId: string;
+  readonly invoiceId: string;
+  readonly mailId: string;
+}
+
 /** What analytics counted of one type on one day, all currencies together: the check sends one. */
 export interface DayFact {
   readonly day: string;
@@ -71,17 +79,21 @@ export async function readFacts(db: Queryable): Promise<Facts> {
       (select coalesce(json_agg(json_build_object('invoiceId', invoice_id, 'totalMinor', total_minor, 'paidMinor', paid_minor,
           'status', status, 'lastSequence', last_sequence, 'effects', effects)), '[]') from sample.ledger_invoice) as ledger,
       (select coalesce(json_agg(json_build_object('day', day, 'type', type, 'events', events, 'amountMinor', amount_minor)),
-          '[]') from sample.analytics_day) as analytics`);
+          '[]') from sample.analytics_day) as analytics,
+      (select coalesce(json_agg(json_build_object('eventId', event_id, 'invoiceId', invoice_id, 'mailId', mail_id)), '[]')
+         from sample.notification) as notifications`);
   return rows[0] as Facts;
 }
 
-/** Events that have not arrived everywhere yet: not applied by both consumers, or not yet noted as published. */
+/** Events that have not arrived everywhere yet: not applied by each consumer that gets them, or not yet noted as published. */
 export async function countUnfinished(db: Queryable): Promise<number> {
   const { rows } = await db.query(`
     select count(*)::integer as unfinished
       from outbox.event e
      where (select count(*) from inbox.processed_event p
              where p.consumer in ('ledger', 'analytics') and p.event_id = e.id) < 2
+        or e.type = 'invoice.issued'
+           and not exists (select from inbox.processed_event p where p.consumer = 'notifications' and p.event_id = e.id)
         or exists (select from outbox.delivery d where d.event_id = e.id and d.state <> 'published')`);
   return rows[0].unfinished as number;
 }

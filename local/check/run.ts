@@ -5,7 +5,7 @@ import { asSuperuser } from '../postgres.ts';
 import type { Report } from '../report.ts';
 import { countUnfinished, readFacts } from './facts.ts';
 import { sendInvoice, sendTraffic, type TrafficPlan } from './traffic.ts';
-import { type Summary, verify } from './verify.ts';
+import { type MailFact, type Summary, verify } from './verify.ts';
 
 const PLANS: Readonly<Record<'sample' | 'check', TrafficPlan>> = {
   sample: { invoices: 3, lanes: 2 },
@@ -46,7 +46,7 @@ export async function checkTraffic(cloud: LocalCloud, plan: TrafficPlan, idleInv
       if (!(await arrival(db))) break;
     }
     const facts = await readFacts(db);
-    const summary = verify(facts, traffic.invoices);
+    const summary = verify(facts, traffic.invoices, await sentMails(cloud.mailProviderUrl));
     const idleMs = facts.events
       .flatMap(({ invoiceId, committedAt, appliedAt }) =>
         appliedAt !== null && single.includes(invoiceId) ? [appliedAt - committedAt] : [],
@@ -60,6 +60,12 @@ export async function checkTraffic(cloud: LocalCloud, plan: TrafficPlan, idleInv
       idleMs,
     };
   });
+}
+
+/** All that the provider has ever sent, as it says itself. */
+async function sentMails(providerUrl: string): Promise<readonly MailFact[]> {
+  const response = await fetch(`${providerUrl}/mails`);
+  return ((await response.json()) as { mails: MailFact[] }).mails;
 }
 
 /** Waits until every event has arrived. False where the time was not enough. */
@@ -76,7 +82,7 @@ export async function arrival(db: pg.Client, withinMs = ARRIVES_WITHIN_MS): Prom
 const SHOWN = 20;
 
 function format(summary: Summary, requests: number, repeats: number, idleMs: readonly number[]): string[] {
-  const { committed, published, effects, counted, orderBreaks, duplicates, medianMs, worstMs, wrong } = summary;
+  const { committed, published, effects, counted, mails, orderBreaks, duplicates, medianMs, worstMs, wrong } = summary;
   const idle = idleMs[Math.floor((idleMs.length - 1) / 2)];
   const ms = (value: number | null | undefined): string =>
     typeof value !== 'number' ? 'unknown' : `${Math.round(value)} ms`;
@@ -85,7 +91,7 @@ function format(summary: Summary, requests: number, repeats: number, idleMs: rea
     `  requests            ${requests}, of them ${repeats} repeats of an idempotency key`,
     `  events committed    ${committed}`,
     `  events published    ${published}`,
-    `  effects             ${effects} in the ledger (SQS FIFO), ${counted} in analytics (EventBridge)`,
+    `  effects             ${effects} in the ledger (SQS FIFO), ${counted} in analytics (EventBridge), ${mails} mails (SQS)`,
     `  order breaks        ${orderBreaks}`,
     `  duplicate effects   ${duplicates}`,
     `  commit to effect    median ${ms(medianMs)}, worst ${ms(worstMs)}; while idle median ${ms(idle)}, worst ${ms(idleMs.at(-1))}`,

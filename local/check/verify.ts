@@ -1,3 +1,4 @@
+import type { SentMail } from '../mail-provider/mailbox.ts';
 import type { EventFact, Facts, LedgerFact } from './facts.ts';
 import type { SentInvoice } from './traffic.ts';
 
@@ -9,6 +10,8 @@ export interface Summary {
   readonly duplicates: number;
   /** Events that analytics counted. */
   readonly counted: number;
+  /** Sent by the provider. */
+  readonly mails: number;
   /** From commit to effect, milliseconds; null where nothing was applied. */
   readonly medianMs: number | null;
   readonly worstMs: number | null;
@@ -16,11 +19,14 @@ export interface Summary {
   readonly wrong: readonly string[];
 }
 
+/** A mail as the provider has it. */
+export type MailFact = Pick<SentMail, 'id' | 'reference'>;
+
 /**
  * Holds what stands in the ledger against what was written, twice over: against the outbox's events, folded here without
- * any code of the product, and against what the API told its clients. Pure.
+ * any code of the product, and against what the API told its clients; and the provider's mails against both. Pure.
  */
-export function verify(facts: Facts, sent: readonly SentInvoice[]): Summary {
+export function verify(facts: Facts, sent: readonly SentInvoice[], mails: readonly MailFact[]): Summary {
   const byInvoice = Map.groupBy(facts.events, ({ invoiceId }) => invoiceId);
   const ledger = new Map(facts.ledger.map((row) => [row.invoiceId, row]));
   const duplicates = facts.entries.length - new Set(facts.entries.map(({ eventId }) => eventId)).size;
@@ -37,6 +43,7 @@ export function verify(facts: Facts, sent: readonly SentInvoice[]): Summary {
     effects: facts.entries.length,
     orderBreaks: breaks.length,
     duplicates,
+    mails: mails.length,
     counted: facts.analytics.reduce((sum, { events }) => sum + events, 0),
     medianMs: latencies[Math.floor((latencies.length - 1) / 2)] ?? null,
     worstMs: latencies.at(-1) ?? null,
@@ -47,6 +54,7 @@ export function verify(facts: Facts, sent: readonly SentInvoice[]): Summary {
       ...strangers(facts),
       ...[...byInvoice].flatMap(([id, events]) => againstFold(id, events, ledger.get(id))),
       ...againstDays(facts),
+      ...againstMails(facts, mails),
       ...sent.flatMap((invoice) => againstClient(invoice, byInvoice.get(invoice.id) ?? [], ledger.get(invoice.id))),
     ],
   };
@@ -118,6 +126,21 @@ function againstDays({ events, analytics }: Facts): string[] {
       : [
           `${of}: analytics has ${is?.events} of ${is?.amountMinor} together, its events say ${must?.events} of ${must?.amountMinor}`,
         ];
+  });
+}
+
+/** One mail for each invoice that was issued, at the provider and in the notes of the consumer, and no other. */
+function againstMails({ events, notifications }: Facts, mails: readonly MailFact[]): string[] {
+  const sent = Map.groupBy(mails, ({ reference }) => reference);
+  const noted = Map.groupBy(notifications, ({ invoiceId }) => invoiceId);
+  const issued = new Set(events.filter(({ type }) => type === 'invoice.issued').map(({ invoiceId }) => invoiceId));
+  return [...new Set([...issued, ...sent.keys(), ...noted.keys()])].flatMap((id) => {
+    const ids = (sent.get(id) ?? []).map((mail) => mail.id);
+    const notes = (noted.get(id) ?? []).map(({ mailId }) => mailId);
+    const wanted = issued.has(id) ? 1 : 0;
+    return ids.length === wanted && notes.length === wanted && ids[0] === notes[0]
+      ? []
+      : [`invoice ${id}: ${ids.length} mails sent and ${notes.length} noted, ${wanted} must be, under the same id`];
   });
 }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { transaction } from '../database/index.ts';
 import type { ReceivedEvent } from '../events/index.ts';
-import { HandlerFailedError } from './errors.ts';
+import { BeforeMissingError, HandlerFailedError } from './errors.ts';
 import { isServerAnswer, isStaleWriter } from './failure.ts';
 import { beforeContext, handlerContext } from './handler-context.ts';
 import type { AnySteps } from './handlers.ts';
@@ -32,14 +32,14 @@ export type Applied =
  * Applies events in one transaction: dedupe rows, positions, what must be held, and the effects of the handlers, in the order given. All
  * of it is committed or nothing.
  *
- * @param before by event: what the `before` steps answered
+ * @param before what the `before` step answered; a message that has one comes alone
  * @throws what `classifyFailure` sorts
  */
 export async function applyTogether(
   work: Work,
   client: pg.PoolClient,
   messages: readonly EventMessage[],
-  before?: unknown,
+  before?: BeforeAnswer,
 ): Promise<readonly Applied[]> {
   const events = messages.map(({ event }) => event);
   const applied = await takenTransaction(client, takeStatement(client, work, events), async (rows) => {
@@ -52,7 +52,9 @@ export async function applyTogether(
       outcomes[index] = { kind: message.passedAs };
       if (message.steps === undefined || taken[index].outcome === 'passed') continue;
       const { steps, event } = message;
-      await work.spans.run(message, () => runHandler(steps, event, client, before));
+      // It was out of order, or held, when its `before` was to run, and no longer is.
+      if (steps.before !== undefined && before === undefined) throw new BeforeMissingError();
+      await work.spans.run(message, () => runHandler(steps, event, client, before?.answer));
       const age = taken[index].age + (work.monotonicMs() - takenAt) / 1000;
       outcomes[index] = { kind: 'effect', ageSeconds: Math.max(0, age) };
     }
@@ -111,13 +113,18 @@ export function ownTransaction<T>(work: Work, task: (tx: pg.PoolClient) => Promi
   });
 }
 
+/** What a `before` step answered, if only `undefined`. */
+interface BeforeAnswer {
+  readonly answer: unknown;
+}
+
 /**
  * Runs the `before` step of an event, while no transaction is open, and only if the event would be applied as far as a plain read
  * can tell.
  *
  * @throws HandlerFailedError (`HANDLER_FAILED`)
  */
-export async function runBefore(work: Work, message: EventMessage): Promise<unknown> {
+export async function runBefore(work: Work, message: EventMessage): Promise<BeforeAnswer | undefined> {
   const { steps, event } = message;
   if (steps?.before === undefined) return undefined;
   const client = await work.invocation.connect();
@@ -129,13 +136,13 @@ export async function runBefore(work: Work, message: EventMessage): Promise<unkn
     throw error;
   }
   client.release();
-  return wanted ? work.spans.run(message, () => callBefore(steps, event)) : undefined;
+  return wanted ? { answer: await work.spans.run(message, () => callBefore(work, steps, event)) } : undefined;
 }
 
 /** @throws HandlerFailedError (`HANDLER_FAILED`) */
-export async function callBefore(steps: AnySteps, event: ReceivedEvent): Promise<unknown> {
+export async function callBefore(work: Work, steps: AnySteps, event: ReceivedEvent): Promise<unknown> {
   try {
-    return await steps.before?.(event, beforeContext(event));
+    return await steps.before?.(event, beforeContext(work, event));
   } catch (cause) {
     throw new HandlerFailedError(cause, false);
   }

@@ -167,5 +167,6 @@ export async function countAlone(
   { event, record }: EventMessage,
   failure: Failure,
 ): Promise<{ readonly attempts: number; readonly held: boolean }> {
-  return ownTransaction(work, (tx) => countFailure(tx, work, event, record.body, failure, work.attempts));
+  const attempts = failure.final === true ? 1 : work.attempts;
+  return ownTransaction(work, (tx) => countFailure(tx, work, event, record.body, failure, attempts));
 }

@@ -184,7 +184,7 @@ async function beforeOfNext(
   const message = readMessage(work, recordOfHeld(next));
   if (message.kind !== 'event' || message.steps?.before === undefined) return undefined;
   try {
-    return { id: next.event_id, answer: await callBefore(message.steps, message.event) };
+    return { id: next.event_id, answer: await callBefore(work, message.steps, message.event) };
   } catch (error) {
     throw new HeldEventError(message, error);
   }

@@ -46,6 +46,13 @@ export class NotAppliedError extends SealedOutboxError {
   }
 }
 
+/** An event may be applied that was not when its `before` step was to run (`BEFORE_MISSING`). It was rolled back and comes again. */
+export class BeforeMissingError extends SealedOutboxError {
+  constructor() {
+    super('BEFORE_MISSING', "the event's turn came after its before step was passed over: it goes back to the queue.");
+  }
+}
+
 /** The invocation's time is up (`OUT_OF_TIME`). The transaction was discarded and the event goes back to the queue. */
 export class OutOfTimeError extends SealedOutboxError {
   constructor() {

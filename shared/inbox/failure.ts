@@ -1,4 +1,11 @@
 import { TransactionAbortedError } from '../database/index.ts';
+import {
+  AnswerNotRecordableError,
+  CallHeldError,
+  CallNotDoneError,
+  CallNotReadyError,
+  CallUnansweredError,
+} from './call-errors.ts';
 import { HandlerFailedError, OutOfTimeError, TransactionEndedError } from './errors.ts';
 
 /**
@@ -19,6 +26,8 @@ export interface Failure {
   readonly code: string;
   /** Of a message that was refused as it is: the attribute or field and the rule, never a value. */
   readonly reason?: string;
+  /** Of a handler: trying again changes nothing, so the event is held at once. */
+  readonly final?: true;
   /** Of a handler's or an upcaster's error: its name and where it was thrown. */
   readonly errorName?: string;
   readonly frames?: readonly string[];
@@ -102,6 +111,8 @@ export function classifyFailure(error: unknown): Failure {
 }
 
 function classifyHandlerFailure(error: HandlerFailedError): Failure {
+  const call = classifyCallFailure(error.cause);
+  if (call !== undefined) return call;
   const retryable = findCode(error.cause, isRetryable);
   if (retryable !== undefined) return { class: 'retry', code: retryable };
   if (error.connectionLost) return { class: 'retry', code: 'CONNECTION_LOST' };
@@ -111,6 +122,31 @@ function classifyHandlerFailure(error: HandlerFailedError): Failure {
     code: findCode(cause, isLoggable) ?? error.code,
     ...whereThrown(cause),
   };
+}
+
+/** What `once` threw, as long as the `before` step let it pass. Refused calls and wrong options are the event's or the code's fault. */
+function classifyCallFailure(error: unknown): Failure | undefined {
+  if (error instanceof OutOfTimeError) return { class: 'time', code: error.code };
+  if (error instanceof CallNotReadyError || error instanceof CallNotDoneError) {
+    return { class: 'retry', code: error.code };
+  }
+  if (needsPerson(error)) return { class: 'handler', code: error.code, final: true };
+  // An outage of the provider is nobody's fault; a `call` that is not even able to call is the code's.
+  if (!(error instanceof CallUnansweredError) || isProgrammingError(error.cause)) return undefined;
+  return { class: 'retry', code: error.code, ...whereThrown(error.cause) };
+}
+
+function needsPerson(error: unknown): error is CallHeldError | AnswerNotRecordableError {
+  return error instanceof CallHeldError || error instanceof AnswerNotRecordableError;
+}
+
+/** `fetch` throws a TypeError for whatever the network does, with the reason as its cause. */
+export function isProgrammingError(error: unknown): boolean {
+  return (
+    error instanceof ReferenceError ||
+    error instanceof RangeError ||
+    (error instanceof TypeError && error.cause === undefined)
+  );
 }
 
 /** What a log line may say about an error of the user's code. */

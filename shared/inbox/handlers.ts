@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Catalogue, DataOf, EventType, NewestVersion, ReceivedEvent } from '../events/index.ts';
+import type { Once } from './once.ts';
 
 /** What a handler works with, beside the event. */
 export interface HandlerContext<Before = unknown> {
@@ -14,8 +15,10 @@ export interface HandlerContext<Before = unknown> {
 }
 
 /** What a `before` step works with, beside the event. No transaction is open while it runs. */
-// eslint-disable-next-line typescript/no-empty-object-type -- what it offers is declared where it is built
-export interface BeforeContext {}
+export interface BeforeContext {
+  /** Calls another system once for this event, however often the message comes. */
+  readonly once: Once;
+}
 
 /** An event of `Type` in its newest version, whatever version it was written with. `schemaVersion` is the newest, too. */
 export type ConsumedEvent<C extends Catalogue, Type extends EventType<C>> = {

@@ -1,7 +1,7 @@
 /**
  * The consuming side. Read in this order: `message.ts` (from a message to what a handler sees), `order.ts` (which event may be applied
  * next), `apply.ts` (events in one transaction), `batch.ts` (groups of a batch), `hold.ts` and `drain.ts` (what waits in the database),
- * `event-consumer.ts` (the Lambda handler). The guide is docs/consumer.md.
+ * `once.ts` (calls of other systems), `event-consumer.ts` (the Lambda handler). The guides are docs/consumer.md and docs/external-effects.md.
  */
 export { checkRoutes, type ConsumerOptions } from './consumer-options.ts';
 export {
@@ -13,7 +13,19 @@ export {
   OutOfTimeError,
   TransactionEndedError,
 } from './errors.ts';
+export {
+  AnswerNotRecordableError,
+  CallHeldError,
+  CallNotDoneError,
+  CallNotReadyError,
+  CallOptionsError,
+  CallRefusedError,
+  CallUnansweredError,
+} from './call-errors.ts';
+export type { CallPlace } from './call-key.ts';
+export type { CallTimes } from './call-time.ts';
 export { type ConsumerInput, drainHeld, type DrainRequest, eventConsumer } from './event-consumer.ts';
+export type { UnansweredPolicy } from './external-call.ts';
 export type { FailureClass } from './failure.ts';
 export {
   type BeforeContext,
@@ -27,7 +39,9 @@ export {
 } from './handlers.ts';
 export type { HeldReason } from './hold.ts';
 export type { TimeMargins } from './invocation.ts';
+export type { CallOptions, LookupAnswer, Once } from './once.ts';
 export { acceptGap, type ConsumedAggregate, releaseHeld, retryHeld, skipHeld } from './operate/acts.ts';
+export { type HeldCall, listHeldCalls, recordHeldCall, repeatHeldCall } from './operate/held-calls.ts';
 export { type HeldEvent, type HeldPage, listHeld, type ListHeldOptions } from './operate/list-held.ts';
 export { HeldOperationError } from './operate/operation-error.ts';
 export { showHeld, type ShownEvent } from './operate/show-held.ts';

@@ -26,6 +26,8 @@ export interface Invocation extends Connections {
   mayStart(): boolean;
   /** Milliseconds until its end. */
   remainingMs(): number;
+  /** Milliseconds until it is abandoned; 0 when it is. */
+  usableMs(): number;
   /** Whether its own deadline has passed, by the wall clock. */
   isOverdue(): boolean;
   /** Rejects with `OutOfTimeError` when the invocation is abandoned; never resolves. */
@@ -61,6 +63,7 @@ export function startInvocation(pool: Connections, deadline: Deadline, margins: 
     abandon,
     mayStart: () => !over && deadline.getRemainingTimeInMillis() > startMs,
     remainingMs: () => deadline.getRemainingTimeInMillis(),
+    usableMs: () => (over ? 0 : Math.max(0, deadline.getRemainingTimeInMillis() - stopMs)),
     isOverdue: () => deadline.getRemainingTimeInMillis() <= 0,
     finish: () => clearTimeout(timer),
     connect: async () => {

@@ -3,6 +3,7 @@ import type { Result } from '../database/index.ts';
 import type { Catalogue, CompiledCatalogue, EventData, EventMetadata, EventType } from '../events/index.ts';
 import { activeTraceparent, inSpan } from '../telemetry/index.ts';
 import { type AnyEvent, appendRow, traced } from './append.ts';
+import { type Cause, causedBy } from './cause.ts';
 import { appendErrorOf, EventMalformedError } from './errors.ts';
 import { checkTransaction, type Transaction } from './transaction-check.ts';
 
@@ -30,10 +31,20 @@ export interface AppendedEvent {
   readonly sequence: bigint;
 }
 
+export interface AppendOptions {
+  /**
+   * The event that led to these: each carries its id as `causationid`, its `correlationid` (or its id, where it began the chain) and its
+   * `traceparent`. What an event's own `metadata` says goes before.
+   */
+  readonly causedBy?: Cause;
+}
+
 export interface Outbox<C extends Catalogue> {
   /**
    * Writes events inside the caller's transaction, in one statement: they are published if it commits, and only then.
    * Answers in the order of `events`; an empty array is no error and no statement.
+   *
+   * In a consumer's handler, with its `tx` and `{ causedBy: event }`, dedupe row, effect and the events that follow are one transaction.
    *
    * The aggregates named stay locked until the transaction ends, so keep it short. Two appends in one transaction can
    * deadlock with another one's (40P01), as any two updates can: run the transaction again.
@@ -53,7 +64,7 @@ export interface Outbox<C extends Catalogue> {
    * @throws CommitNotDurableError `COMMIT_NOT_DURABLE`: `synchronous_commit` is off.
    * @throws the driver's errors as they are.
    */
-  append(tx: Transaction, events: readonly OutboxEvent<C>[]): Promise<AppendedEvent[]>;
+  append(tx: Transaction, events: readonly OutboxEvent<C>[], options?: AppendOptions): Promise<AppendedEvent[]>;
 }
 
 export interface OutboxOptions<C extends Catalogue> {
@@ -63,15 +74,23 @@ export interface OutboxOptions<C extends Catalogue> {
 /** Makes the writing side of the outbox. Holds no state and no connection. */
 export function createOutbox<C extends Catalogue>({ catalogue }: OutboxOptions<C>): Outbox<C> {
   return {
-    async append(tx, events) {
+    async append(tx, events, options = {}) {
       checkTransaction(tx);
       if (!Array.isArray(events)) {
         throw new EventMalformedError('events', 'events must be an array. Nothing was appended.');
       }
       if (events.length === 0) return [];
       return inSpan('append outbox', appendSpan(events), async (span) => {
+        // The span stands below the one that handles the cause: it goes before the trace that the cause came with.
+        const cause = options.causedBy && {
+          ...options.causedBy,
+          traceparent: span.traceparent ?? options.causedBy.traceparent,
+        };
         const rows = events.map((event: AnyEvent, index) =>
-          traced(appendRow(catalogue, event, index, v7()), span.traceparent),
+          traced(
+            appendRow(catalogue, cause === undefined ? event : causedBy(cause, event), index, v7()),
+            span.traceparent,
+          ),
         );
         const result = await runAppend(tx, JSON.stringify(rows));
         const sequences = new Map(result.rows.map((row) => [row.id, row.sequence]));

@@ -19,8 +19,10 @@
  *                         restore. The SQL side is `migrations/outbox/0006_operations.sql`: each act locks, looks again, and is audited.
  */
 export type { AnyEvent } from './append.ts';
+export type { Cause } from './cause.ts';
 export {
   type AppendedEvent,
+  type AppendOptions,
   createOutbox,
   type Outbox,
   type OutboxEvent,

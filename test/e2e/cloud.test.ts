@@ -72,6 +72,41 @@ describe('the deployed way of an event', () => {
   });
 });
 
+describe('a mail provider that sends and does not answer', () => {
+  it('sends one mail for the invoice all the same', async () => {
+    const QueueUrl = output('NotificationsQueueUrl');
+    const setVisibility = async (VisibilityTimeout: string) =>
+      queues.send(new SetQueueAttributesCommand({ QueueUrl, Attributes: { VisibilityTimeout } }));
+    const before = await queues.send(
+      new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['VisibilityTimeout'] }),
+    );
+    await setVisibility('1');
+    try {
+      expect(await plan('act-and-drop')).toEqual(['act-and-drop']);
+      await sendInvoice(apiUrl);
+      expect(await arrived()).toBe(true);
+      expect(await plan()).toEqual([]);
+      const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
+      expect(summary.wrong).toEqual([]);
+    } finally {
+      await setVisibility(before.Attributes?.VisibilityTimeout ?? '30');
+    }
+    const calls = await asSuperuser(cloud.database, cloud.database.name, async (db) =>
+      db.query(`select from inbox.external_call where consumer = 'notifications' and state <> 'done'`),
+    );
+    expect(calls.rowCount).toBe(0);
+  });
+
+  /** What the provider's next requests meet. */
+  const plan = async (...faults: string[]): Promise<unknown> => {
+    const response = await fetch(`${cloud.mailProviderUrl}/admin/faults`, {
+      method: 'POST',
+      body: JSON.stringify({ faults }),
+    });
+    return ((await response.json()) as { planned: unknown }).planned;
+  };
+});
+
 describe('a message that is no envelope', () => {
   it('ends in the dead-letter queue with a log line that says why, while the others go on', async () => {
     const QueueUrl = output('LedgerQueueUrl');

@@ -102,7 +102,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       const file = /Runbook: (docs\/runbooks\/[a-z-]+\.md)$/.exec(alarm['AlarmDescription'])?.[1] ?? '';
       const kind = (alarm['AlarmName'] as string)
         .replace(`sealed-outbox-${stage}-service-`, '')
-        .replace(/(ledger|analytics)$/, '');
+        .replace(/(ledger|analytics|notifications)$/, '');
       expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
     }
   });

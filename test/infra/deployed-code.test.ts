@@ -10,6 +10,7 @@ const KB = 1024;
 const BUDGET: Readonly<Record<string, number>> = {
   relay: 500 * KB,
   ledger: 500 * KB,
+  notifications: 500 * KB,
   api: 700 * KB,
   migrate: 700 * KB,
   monitor: 700 * KB,
@@ -37,7 +38,11 @@ describe('a synthesis of stage prod', () => {
   let assets: Record<string, string>;
 
   beforeAll(() => {
-    const { status, stderr } = app({ stage: 'prod', database: awsDatabase() });
+    const { status, stderr } = app({
+      stage: 'prod',
+      database: awsDatabase(),
+      mailProvider: 'https://mail.example.com',
+    });
     expect({ status, stderr }).toMatchObject({ status: 0 });
     const { Resources } = JSON.parse(readFileSync(join(output, 'Service.template.json'), 'utf8')) as {
       Resources: Record<string, Resource>;
@@ -85,7 +90,7 @@ describe('a synthesis of stage local', () => {
     const database = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'outbox', password: LOCAL_PASSWORD });
     const { status, stderr } = app(
       { stage: 'local', 'aws:cdk:bundling-stacks': [] },
-      { SEALED_OUTBOX_DATABASE: database },
+      { SEALED_OUTBOX_DATABASE: database, SEALED_OUTBOX_MAIL_PROVIDER: 'http://127.0.0.1:1' },
     );
     expect({ status, stderr }).toMatchObject({ status: 0 });
     expect(stderr).toContain('left out locally: AWS::Logs::QueryDefinition');

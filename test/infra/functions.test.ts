@@ -7,12 +7,12 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   const { service, resources, functionNamed: named } = synthesise(stage);
   const functions = resources('AWS::Lambda::Function');
   it('run on Node 24', () => {
-    expect(functions).toHaveLength(7);
+    expect(functions).toHaveLength(8);
     for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
   });
 
   it('show stack traces of the source, not of the bundle', () => {
-    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'analytics', 'api']) {
+    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'analytics', 'notifications', 'api']) {
       expect(variablesOf(named(name)[1])['NODE_OPTIONS']).toBe('--enable-source-maps');
     }
   });
@@ -68,7 +68,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
 
   it('are created after the migration that makes their database users', () => {
     const [trigger] = resources('Custom::Trigger').map(([id]) => id);
-    for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'api'])
+    for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'notifications', 'api'])
       expect(named(name)[1].DependsOn).toContain(trigger);
   });
 
@@ -84,6 +84,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       { user: 'sealed_monitor', roles: ['outbox_monitor'], connections: 2 },
       { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'], connections: 40 },
       { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 40 },
+      { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'], connections: 40 },
       { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'], connections: 40 },
     ]);
   });

@@ -26,7 +26,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
   const LOGS = ['logs:CreateLogStream', 'logs:PutLogEvents'];
   const CONNECT = stage === 'local' ? [] : ['rds-db:connect'];
 
-  it('let the relay send to its queue and its bus, ask whether they exist, and nothing else', () => {
+  it('let the relay send to its queues and its bus, ask whether they exist, and nothing else', () => {
     expect(actionsOf('relay')).toEqual(
       new Set([
         ...LOGS,
@@ -38,9 +38,12 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
         'sqs:SendMessage',
       ]),
     );
-    const queues = statementsOf('relay').find(({ Action }) => list(Action).includes('sqs:SendMessage'));
-    expect(list(queues?.Resource)).toHaveLength(1);
-    expect(JSON.stringify(queues?.Resource)).toMatch(/LedgerQueue.*Arn/);
+    const queues = statementsOf('relay')
+      .filter(({ Action }) => list(Action).includes('sqs:SendMessage'))
+      .flatMap(({ Resource }) => list(Resource))
+      .map((resource) => /(Ledger|Notifications)Queue.*Arn/.exec(JSON.stringify(resource))?.[1]);
+    expect(queues).toHaveLength(2);
+    expect(new Set(queues)).toEqual(new Set(['Ledger', 'Notifications']));
     const buses = statementsOf('relay').filter(({ Action }) => list(Action).some((it) => it.startsWith('events:')));
     expect(buses).toHaveLength(1);
     expect(JSON.stringify(buses[0]?.Resource)).toMatch(/^\{"Fn::ImportValue":".*Bus.*Arn.*"\}$/);
@@ -58,7 +61,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     }
   });
 
-  it.each(['ledger', 'analytics'])('let %s receive and acknowledge, never send', (name) => {
+  it.each(['ledger', 'analytics', 'notifications'])('let %s receive and acknowledge, never send', (name) => {
     expect(actionsOf(name)).toEqual(
       new Set([
         ...LOGS,
@@ -78,11 +81,11 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
 
   it('give each function a database user of its own', () => {
     const users = functions.map(([, fn]) => variablesOf(fn)['DATABASE_USER']).filter((user) => user !== undefined);
-    const names = ['analytics', 'api', 'ledger', 'migrator', 'monitor', 'relay'];
+    const names = ['analytics', 'api', 'ledger', 'migrator', 'monitor', 'notifications', 'relay'];
     expect(users).toHaveLength(names.length);
     expect(new Set(users)).toEqual(new Set(names.map((name) => `sealed_${name}`)));
     if (stage === 'local') return;
-    for (const name of ['analytics', 'api', 'ledger', 'monitor', 'relay']) {
+    for (const name of ['analytics', 'api', 'ledger', 'monitor', 'notifications', 'relay']) {
       const connect = statementsOf(name).find(({ Action }) => Action === 'rds-db:connect');
       expect(JSON.stringify(connect?.Resource)).toMatch(new RegExp(`:dbuser:cluster-EXAMPLE/sealed_${name}"`));
     }

@@ -10,11 +10,13 @@ const DAY = 86_400;
 describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) => {
   const { service, resources, functionNamed } = synthesise(stage);
   const queues = resources('AWS::SQS::Queue').map(([, { Properties }]) => Properties);
-  const [ledger, ledgerDead, analytics, analyticsDead] = [
+  const [ledger, ledgerDead, analytics, analyticsDead, notifications, notificationsDead] = [
     'LedgerQueue',
     'LedgerDead',
     'AnalyticsQueue',
     'AnalyticsDead',
+    'NotificationsQueue',
+    'NotificationsDead',
   ].map((start) => resources('AWS::SQS::Queue').find(([id]) => id.startsWith(start))?.[1].Properties);
 
   it('are FIFO for the ledger, with the throughput of their groups, so that aggregates scale', () => {
@@ -26,12 +28,12 @@ describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) =
     });
     expect(ledger).toHaveProperty('RedrivePolicy');
     expect(ledgerDead).toMatchObject({ FifoQueue: true });
-    expect(queues).toHaveLength(4);
+    expect(queues).toHaveLength(6);
   });
 
-  it('are standard queues for analytics, which EventBridge fills', () => {
-    expect(analytics).toHaveProperty('RedrivePolicy');
-    for (const queue of [analytics, analyticsDead]) {
+  it('are standard queues for analytics, which EventBridge fills, and for notifications, whose order does not matter', () => {
+    for (const queue of [analytics, notifications]) expect(queue).toHaveProperty('RedrivePolicy');
+    for (const queue of [analytics, analyticsDead, notifications, notificationsDead]) {
       for (const name of ['FifoQueue', 'DeduplicationScope', 'FifoThroughputLimit', 'ContentBasedDeduplication']) {
         expect(queue).not.toHaveProperty(name);
       }
@@ -72,13 +74,14 @@ describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) =
     for (const [consumer, queue] of [
       ['ledger', ledger],
       ['analytics', analytics],
+      ['notifications', notifications],
     ] as const) {
       expect(queue?.['VisibilityTimeout']).toBe(6 * functionNamed(consumer)[1].Properties['Timeout']);
     }
   });
 
   it('hand batches of ten to the consumer, report single failures and bound its concurrency', () => {
-    service.resourceCountIs('AWS::Lambda::EventSourceMapping', 2);
+    service.resourceCountIs('AWS::Lambda::EventSourceMapping', 3);
     service.allResourcesProperties('AWS::Lambda::EventSourceMapping', {
       BatchSize: 10,
       FunctionResponseTypes: ['ReportBatchItemFailures'],

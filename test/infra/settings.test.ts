@@ -3,6 +3,7 @@ import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
 import { describe, expect, it } from 'vitest';
 import { databaseSetting } from '../../infra/database-setting.ts';
 import { dropUnknownToEmulator } from '../../infra/local-template.ts';
+import { mailProviderSetting } from '../../infra/mail-provider-setting.ts';
 import { stageNamed } from '../../infra/stages.ts';
 import { awsDatabase, emptyApp, synthesise } from './synthesised.ts';
 
@@ -58,6 +59,34 @@ describe('the database', () => {
       password: 'y',
     });
   });
+});
+
+describe('the mail provider', () => {
+  const onAws = (context: unknown) => mailProviderSetting('dev', { context, variable: 'http://127.0.0.1:1' });
+  const locally = (variable: string | undefined) =>
+    mailProviderSetting('local', { context: 'https://a.example', variable });
+
+  it('comes from the context on AWS and from a variable locally', () => {
+    expect(onAws('https://mail.example.com/v1/')).toBe('https://mail.example.com/v1');
+    expect(locally('http://127.0.0.1:4000')).toBe('http://127.0.0.1:4000');
+    expect(() => onAws(undefined)).toThrow(/not set. Stage dev takes it from -c mailProvider=https/);
+    expect(() => locally(undefined)).toThrow(/not set. Stage local takes it from SEALED_OUTBOX_MAIL_PROVIDER/);
+  });
+
+  it.each(['http://mail.example.com', 'http://127.0.0.1:4000', 'nowhere', 7])(
+    'is not reached over an open way: %s',
+    (given) => {
+      expect(() => onAws(given)).toThrow(/Nothing was synthesised/);
+    },
+  );
+
+  it.each(['https://key@mail.example.com', 'https://mail.example.com/?key=hunter2'])(
+    'is given without a key, which would stand in the template: %s',
+    (given) => {
+      expect(() => onAws(given)).toThrow(/no plain URL/);
+      expect(() => onAws(given)).not.toThrow(/hunter2/);
+    },
+  );
 });
 
 describe('the local template', () => {

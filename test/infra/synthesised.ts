@@ -70,7 +70,8 @@ const LOCAL_DATABASE = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'ou
 /** Both templates of a stage, as `cdk synth` makes them, without bundles. */
 export function synthesise(stage: StageName, app = emptyApp()): Synthesised {
   const database = databaseSetting(stage, { context: awsDatabase(), variable: LOCAL_DATABASE });
-  const stacks = sealedOutbox(app, stages[stage], database);
+  const mailProviderUrl = 'https://mail.example.com';
+  const stacks = sealedOutbox(app, stages[stage], { database, mailProviderUrl });
   const data = Template.fromStack(stacks.data);
   const service = Template.fromStack(stacks.service);
   const resources: Synthesised['resources'] = (type) =>

@@ -409,7 +409,17 @@ describe('no user', () => {
         'skip',
         'unblock',
       ],
-      inbox_owner: ['accept_gap', 'list_held', 'release_held', 'retry_held', 'show_held', 'skip_held'],
+      inbox_owner: [
+        'accept_gap',
+        'list_held',
+        'list_held_calls',
+        'record_held_call',
+        'release_held',
+        'repeat_held_call',
+        'retry_held',
+        'show_held',
+        'skip_held',
+      ],
     };
     expect(rows).toEqual(
       Object.entries(functions).flatMap(([owner, names]) =>

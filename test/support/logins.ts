@@ -8,10 +8,12 @@ export const LOGINS = [
   { user: 'sealed_relay', roles: ['outbox_relay'] },
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
   { user: 'sealed_analytics', roles: ['inbox_consumer', 'sample_analytics'] },
+  { user: 'sealed_notifications', roles: ['inbox_consumer', 'sample_notifications'] },
   { user: 'sealed_monitor', roles: ['outbox_monitor'] },
   { user: 'sealed_janitor', roles: ['outbox_janitor'] },
   { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'] },
   { user: 'sealed_writer', roles: ['outbox_writer'] },
+  { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];
 
 export type TestUser = (typeof LOGINS)[number]['user'] | 'sealed_migrator';

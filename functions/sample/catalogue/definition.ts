@@ -5,20 +5,22 @@ import { invoicePaymentRecorded1 } from './invoice-payment-recorded.ts';
 
 /**
  * The events of the sample invoice service. The ledger reads all of them in order: it builds on each one before. Analytics reads the same
- * ones through EventBridge and only counts.
+ * ones through EventBridge and only counts. Notifications only want to
+ * know that an invoice was issued.
  */
 export const definition = defineCatalogue({
   source: '/invoices',
   destinations: {
     ledger: { kind: 'sqs-fifo', groupId: 'aggregate-id', maxBytes: 1_048_576 },
     analytics: { kind: 'eventbridge' },
+    notifications: { kind: 'sqs' },
   },
   events: {
     'invoice.issued': {
       aggregate: 'invoice',
       versions: { 1: invoiceIssued1 },
       whenParked: 'block',
-      destinations: ['ledger', 'analytics'],
+      destinations: ['ledger', 'analytics', 'notifications'],
     },
     'invoice.payment-recorded': {
       aggregate: 'invoice',

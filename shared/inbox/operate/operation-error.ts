@@ -5,7 +5,7 @@ import { SealedOutboxError } from '../../errors/index.ts';
  * An operator's act on held events was refused. Nothing was changed. `code`:
  *
  * - `NOT_IN_STATE`: the event, or the aggregate, is not in the state that the act needs
- * - `HELD_EVENT_UNKNOWN`: there is no such held event, consumer or aggregate
+ * - `HELD_EVENT_UNKNOWN`: there is no such held event or call, consumer or aggregate
  * - `OPERATION_ARGUMENT`: an argument is missing or malformed
  * - `TRANSACTION_ISOLATION`: the act was called in a transaction that is not READ COMMITTED
  * - `OPERATION_BUSY`: a lock was not free within 5 seconds: a consumer that applies events of the aggregate, or another act

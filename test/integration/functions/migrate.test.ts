@@ -25,7 +25,7 @@ describe('the migrate function', () => {
       newer: [],
       logins: LOGINS.map(({ user }) => user),
       eventTypes: Object.keys(definition.events).length,
-      destinations: ['ledger', 'analytics'],
+      destinations: Object.keys(definition.destinations),
     });
     expect(first.report.present).toBeGreaterThan(4);
     expect((await installed()).report).toEqual(first.report);
@@ -50,9 +50,9 @@ describe('the migrate function', () => {
       'select r.type, d.name from outbox.route r join outbox.destination d on d.number = r.destination order by 1, 2',
     );
     expect(rows).toEqual(
-      Object.keys(definition.events)
-        .toSorted()
-        .flatMap((type) => ['analytics', 'ledger'].map((name) => ({ type, name }))),
+      Object.entries(definition.events)
+        .flatMap(([type, { destinations }]) => destinations.map((name) => ({ type, name })))
+        .toSorted((a, b) => (`${a.type} ${a.name}` < `${b.type} ${b.name}` ? -1 : 1)),
     );
   });
 

@@ -32,6 +32,18 @@ describe('startInvocation', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('says how much of its time can be used: until it is abandoned, and nothing after that', async () => {
+    const invocation = startInvocation(fakePool(), deadlineIn(30_000), MARGINS);
+    expect(invocation.usableMs()).toBe(29_500);
+    await vi.advanceTimersByTimeAsync(29_499);
+    expect(invocation.usableMs()).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(invocation.usableMs()).toBe(0);
+    const overdue = startInvocation(fakePool(), deadlineIn(30_000), MARGINS);
+    overdue.abandon();
+    expect(overdue.usableMs()).toBe(0);
+  });
+
   it('discards what is still held shortly before the end, once, and refuses more', async () => {
     const pool = fakePool();
     const invocation = startInvocation(pool, deadlineIn(30_000), MARGINS);

@@ -33,17 +33,20 @@ const right: Facts = {
   entries: [1, 2, 3, 4].map(entry),
   ledger: [{ invoiceId: 'i', totalMinor: 1000, paidMinor: 1000, status: 'paid', lastSequence: 4, effects: 4 }],
   analytics: [day('invoice.issued', 1, 1000), day('invoice.payment-recorded', 2, 1000), day('invoice.paid', 1, 1000)],
+  notifications: [{ eventId: 'e1', invoiceId: 'i', mailId: 'm' }],
 };
 const sent = [{ id: 'i', totalMinor: 1000, paidMinor: 1000, payments: 2 }];
+const mails = [{ id: 'm', reference: 'i' }];
 const ledger = (change: object): Facts['ledger'] => right.ledger.map((row) => ({ ...row, ...change }));
 
 describe('verify', () => {
   it('finds nothing wrong where all is right, and counts', () => {
-    expect(verify(right, sent)).toEqual({
+    expect(verify(right, sent, mails)).toEqual({
       committed: 4,
       published: 4,
       effects: 4,
       counted: 4,
+      mails: 1,
       orderBreaks: 0,
       duplicates: 0,
       medianMs: 200,
@@ -53,7 +56,7 @@ describe('verify', () => {
   });
 
   it('knows no times where nothing has arrived', () => {
-    expect(verify({ events: [], entries: [], ledger: [], analytics: [] }, [])).toMatchObject({
+    expect(verify({ events: [], entries: [], ledger: [], analytics: [], notifications: [] }, [], [])).toMatchObject({
       medianMs: null,
       worstMs: null,
       wrong: [],
@@ -97,6 +100,17 @@ describe('verify', () => {
     ],
     ['a day that analytics lost', { ...right, analytics: right.analytics.slice(1) }, /analytics has 0 of 0 together/],
     ['a day of no event', { ...right, analytics: [...right.analytics, day('other', 1, 0)] }, /its events say 0 of 0/],
+    ['a mail that nobody noted', { ...right, notifications: [] }, /invoice i: 1 mails sent and 0 noted, 1 must be/],
+    [
+      'a mail that was noted twice',
+      { ...right, notifications: [...right.notifications, ...right.notifications] },
+      /1 mails sent and 2 noted/,
+    ],
+    [
+      'a mail that is noted under another id',
+      { ...right, notifications: [{ eventId: 'e1', invoiceId: 'i', mailId: 'other' }] },
+      /under the same id/,
+    ],
     [
       'an event that is not noted as published',
       { ...right, events: right.events.map((fact) => ({ ...fact, deliveries: ['pending'] })) },
@@ -108,6 +122,18 @@ describe('verify', () => {
       /5 events, the API accepted 4/,
     ],
   ])('names %s', (_, facts, fault) => {
-    expect(verify(facts, sent).wrong).toContainEqual(expect.stringMatching(fault));
+    expect(verify(facts, sent, mails).wrong).toContainEqual(expect.stringMatching(fault));
+  });
+
+  it.each([
+    ['two mails for one invoice', [...mails, { id: 'n', reference: 'i' }], /2 mails sent and 1 noted/],
+    ['an invoice without a mail', [], /0 mails sent and 1 noted/],
+    [
+      'a mail for no invoice',
+      [...mails, { id: 'n', reference: 'j' }],
+      /invoice j: 1 mails sent and 0 noted, 0 must be/,
+    ],
+  ])('names %s', (_, sentMails, fault) => {
+    expect(verify(right, sent, sentMails).wrong).toContainEqual(expect.stringMatching(fault));
   });
 });
