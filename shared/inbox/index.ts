@@ -17,5 +17,6 @@ export type { FailureClass } from './failure.ts';
 export type { ConsumedEvent, Handler, HandlerContext, Handlers } from './handlers.ts';
 export type { TimeMargins } from './invocation.ts';
 export type { Mode, StartingPoint } from './order.ts';
+export { type InboxRetention, inboxWalks } from './prune.ts';
 /** What a consumer logs and counts into, for those who build one. */
 export { emfMetrics, type EmfOptions, type Log, type Metrics, noMetrics } from '../telemetry/index.ts';
