@@ -28,6 +28,7 @@ export function sealedOutbox(app: App, stage: Stage, database: DatabaseConnectio
     analyticsQueue: data.analyticsQueue,
     bus: data.bus,
     alarmTopic: data.alarmTopic,
+    archive: data.archive,
   });
   Tags.of(app).add('sealed-outbox:stage', stage.name);
   return { data, service };

@@ -1,13 +1,15 @@
-import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { CfnOutput, Duration, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import {
   type DatabaseConnection,
+  type EventArchive,
   EventApi,
   EventConsumer,
   type EventQueue,
+  Janitor,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
@@ -21,6 +23,8 @@ export interface ServiceStackProps extends StackProps {
   readonly analyticsQueue: EventQueue;
   readonly bus: IEventBus;
   readonly alarmTopic: ITopic;
+  /** Where events go before they are deleted. Without one they are deleted only. */
+  readonly archive: EventArchive | undefined;
 }
 
 /** What runs: the outbox, the sample service that writes invoices, the ledger and analytics that read them, and the alarms. */
@@ -68,9 +72,20 @@ export class ServiceStack extends Stack {
       login: { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
       access: stage.apiAccess,
     });
+    const janitor = new Janitor(this, 'Janitor', {
+      ...defaults,
+      installation: outbox.installation,
+      database,
+      keep: stage.retention,
+      archive: props.archive,
+      // A client that repeats a request does so within minutes.
+      also: { 'sample.prune_idempotency': Duration.days(7) },
+      roles: ['sample_janitor'],
+    });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
       outbox,
+      janitor,
       queues: { ledger: ledgerQueue, analytics: analyticsQueue },
       topic: props.alarmTopic,
     });
@@ -80,6 +95,7 @@ export class ServiceStack extends Stack {
       database.migrateFunction,
       outbox.relayFunction,
       outbox.monitorFunction,
+      janitor.function,
       ledger.function,
       analytics.function,
       invoices.function,
@@ -100,6 +116,7 @@ export class ServiceStack extends Stack {
       ApiId: invoices.api.apiId,
       ApiFunctionName: invoices.function.functionName,
       AnalyticsFunctionName: analytics.function.functionName,
+      JanitorFunctionName: janitor.function.functionName,
       LedgerFunctionName: ledger.function.functionName,
       MigrateFunctionName: database.migrateFunction.functionName,
       MonitorFunctionName: outbox.monitorFunction.functionName,

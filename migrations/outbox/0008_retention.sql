@@ -64,15 +64,15 @@ begin
 end
 $$;
 
--- What of the next `page` deliveries above `after` may go. `event_ids` and `positions` belong together, one pair for each delivery; `replayed` are
--- deliveries of replays, which go without their event. `reached` is where the page ends: before the first that is younger than `keep`.
+-- What of the next `page` deliveries above `after` may go. `event_ids` and `positions` belong together, one pair for each delivery.
+-- `reached` is where the page ends: before the first that is younger than `keep`.
 --
 -- Deliveries of one event are written by one append, one right after the other: `around` the page is looked for those that others' came between.
 -- What is not out is found wherever it is, by delivery_chain. Planned without choice, because statistics that are missing or wrong would
 -- have it walk through the whole table.
 create function outbox.prunable(
   after bigint, keep interval, page integer,
-  out event_ids uuid[], out positions bigint[], out replayed bigint[], out reached bigint, out more boolean, out behind_seconds double precision
+  out event_ids uuid[], out positions bigint[], out reached bigint, out more boolean, out behind_seconds double precision
 )
 language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set enable_mergejoin = off set enable_hashjoin = off
@@ -107,7 +107,7 @@ begin
   select array_agg(w.event_id), array_agg(u.position) into event_ids, positions
     from (select d.event_id, (array_agg(d.aggregate_key))[1] as key, (array_agg(d.sequence))[1] as sequence, array_agg(d.position) as positions
             from outbox.delivery d
-           where d.position > after - around and d.position <= reached + around and d.replay = 0
+           where d.position > after - around and d.position <= reached + around
            group by d.event_id
           having bool_or(d.position > after and d.position <= reached)
              and bool_and(d.state = 'published' and d.published_at < cutoff or d.state = 'set_aside' and d.created_at < cutoff)) w
@@ -123,11 +123,6 @@ begin
      and (select true from outbox.delivery r
            where r.event_id = w.event_id and r.replay > 0 and r.state in ('pending', 'parked', 'blocked')
            limit 1) is null;
-
-  select array_agg(d.position) into replayed
-    from outbox.delivery d
-   where d.position > after and d.position <= reached and d.replay > 0
-     and (d.state = 'published' and d.published_at < cutoff or d.state = 'set_aside' and d.created_at < cutoff);
 end
 $$;
 
@@ -220,9 +215,11 @@ begin
   if archived is not null then
     select array_agg(u.id), array_agg(u.position) into ids, positions
       from unnest(ids, positions) as u (id, position)
-     where u.id in (select a.id from unnest(archived) as a (id));
+     where u.id in (select a.id from unnest(archived) as a (id))
+        -- Of a replay that was sent after its event had gone.
+        or (select true from outbox.event e where e.id = u.id limit 1) is null;
   end if;
-  delete from outbox.delivery d where d.position = any (positions || found_now.replayed);
+  delete from outbox.delivery d where d.position = any (positions);
   get diagnostics deliveries = row_count;
   delete from outbox.event e where e.id = any (ids);
   get diagnostics events = row_count;

@@ -7,12 +7,12 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   const { service, resources, functionNamed: named } = synthesise(stage);
   const functions = resources('AWS::Lambda::Function');
   it('run on Node 24', () => {
-    expect(functions).toHaveLength(7);
+    expect(functions).toHaveLength(8);
     for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
   });
 
   it('show stack traces of the source, not of the bundle', () => {
-    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'analytics', 'api']) {
+    for (const name of ['relay', 'monitor', 'janitor', 'migrate', 'ledger', 'analytics', 'api']) {
       expect(variablesOf(named(name)[1])['NODE_OPTIONS']).toBe('--enable-source-maps');
     }
   });
@@ -68,7 +68,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
 
   it('are created after the migration that makes their database users', () => {
     const [trigger] = resources('Custom::Trigger').map(([id]) => id);
-    for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'api'])
+    for (const name of ['relay', 'monitor', 'janitor', 'ledger', 'analytics', 'api'])
       expect(named(name)[1].DependsOn).toContain(trigger);
   });
 
@@ -85,6 +85,10 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
       { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
       { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
+      {
+        user: 'sealed_janitor',
+        roles: ['outbox_janitor', ...(stage === 'dev' ? [] : ['outbox_archiver']), 'inbox_janitor', 'sample_janitor'],
+      },
     ]);
   });
 

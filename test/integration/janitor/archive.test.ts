@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Archive, type ArchivedEvent, folderArchive, readArchive } from '../../../shared/archive/index.ts';
+import { allOf } from '../../support/archive-conformance.ts';
 import { testDatabase } from '../../support/database.ts';
 import { append, installCatalogue, thing } from '../../support/outbox.ts';
 import { letAge, pruneOutbox, publishAll, remaining } from '../../support/retention.ts';
@@ -30,7 +31,7 @@ async function oldEvents(count: number): Promise<void> {
 }
 
 async function archived(): Promise<ArchivedEvent[]> {
-  return Array.fromAsync(readArchive(archive));
+  return allOf(readArchive(archive));
 }
 const idsOf = (events: readonly { id: string }[]): string[] => events.map(({ id }) => id).toSorted();
 const stored = async () => (await owner.query('select id::text from outbox.event order by id')).rows;
@@ -95,6 +96,14 @@ describe('an event that leaves the outbox', () => {
     await pruneOutbox(janitor, { archive, page: 3 });
     expect(await stored()).toEqual([]);
     expect(idsOf(await archived())).toEqual(idsOf(all));
+  });
+
+  it('is not needed for the deliveries of a replay that came after it had gone', async () => {
+    await oldEvents(3);
+    await owner.query('delete from outbox.event');
+    await pruneOutbox(janitor, { archive });
+    expect((await remaining(owner)).deliveries).toEqual([]);
+    expect(await archived()).toEqual([]);
   });
 
   it('that became prunable after the page was archived stays for the next run', async () => {

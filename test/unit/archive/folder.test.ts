@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { archiveEvents, folderArchive, readArchive } from '../../../shared/archive/index.ts';
-import { archiveConformance, archivedEvent } from '../../support/archive-conformance.ts';
+import { allOf, archiveConformance, archivedEvent } from '../../support/archive-conformance.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-archive-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -18,10 +18,10 @@ describe('a file of the archive', () => {
     const path = folder();
     const archive = folderArchive(path);
     await archiveEvents(archive, Array.from({ length: count }, (_, n) => archivedEvent(n)));
-    const [name] = await Array.fromAsync(archive.list(''));
+    const [name] = await allOf(archive.list(''));
     return { path, file: join(path, name ?? '') };
   }
-  const read = (path: string) => Array.fromAsync(readArchive(folderArchive(path)));
+  const read = (path: string) => allOf(readArchive(folderArchive(path)));
 
   it('is NDJSON that any tool reads, under the names of the columns', async () => {
     const { file } = await written(3);
