@@ -3,15 +3,18 @@
  *
  *   npm run bench                                   lists them
  *   npm run bench -- relay --quick --only append    one of them, a tenth of the size
+ *   npm run bench -- janitor --quick                pruning under load
  *   npm run bench -- cold-import                    what a cold start costs
  *
  * How each is measured: docs/benchmarks.md.
  */
 import { readOptions, UsageError } from './harness/options.ts';
+import { janitorBenchmarks } from './janitor/index.ts';
 import { benchRelay } from './harness/run.ts';
 import { relayBenchmarks } from './relay/index.ts';
 
 const USAGE = `Usage: npm run bench -- relay [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
+       npm run bench -- janitor [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
        npm run bench -- cold-import [runs]
 
   --quick        a tenth of the sizes: shows that everything works, its numbers are rough
@@ -23,12 +26,16 @@ const USAGE = `Usage: npm run bench -- relay [--quick] [--only NAME,…] [--json
 Benchmarks of the relay:
 ${relayBenchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\n')}
 
+Benchmarks of the janitor:
+${janitorBenchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\n')}
+
 Exit status: 0 when everything ran, whether or not goals were reached; 1 when something could not be measured.`;
 
 const [subject, ...args] = process.argv.slice(2);
 try {
   if (subject === undefined || args.includes('--help') || subject === '--help') console.log(USAGE);
   else if (subject === 'relay') process.exitCode = await benchRelay(readOptions(args, relayBenchmarks));
+  else if (subject === 'janitor') process.exitCode = await benchRelay(readOptions(args, janitorBenchmarks));
   else if (subject === 'cold-import') {
     const { coldImport } = await import('./cold-import.ts');
     coldImport(Number(args[0] ?? 11));
