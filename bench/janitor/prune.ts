@@ -37,9 +37,9 @@ async function load(
 /** Looks for whoever waits for a lock until it is told to stop; the longest wait that it saw. Milliseconds. */
 function watchLocks(admin: pg.Client): () => Promise<number> {
   let longest = 0;
-  let watching = true;
+  const told = new AbortController();
   const watch = async (): Promise<void> => {
-    while (watching) {
+    while (!told.signal.aborted) {
       const { rows } = await admin.query(
         `select coalesce(max(extract(epoch from clock_timestamp() - waitstart)) * 1000, 0)::float8 as ms from pg_locks where not granted`,
       );
@@ -49,7 +49,7 @@ function watchLocks(admin: pg.Client): () => Promise<number> {
   };
   const ended = watch();
   return async () => {
-    watching = false;
+    told.abort();
     await ended;
     return longest;
   };

@@ -24,7 +24,7 @@ const STATEMENT_MS = 20_000;
 const RESERVE_MS = 30_000;
 
 /** A scheduled run: deletes, and archives before, what is older than it need be kept, as long as its time lasts. */
-export async function handler(_event: unknown, context: Context): Promise<readonly Omit<WalkReport, 'error'>[]> {
+export async function handler(_event: unknown, context: Context): Promise<readonly WalkReport[]> {
   log.addContext(context);
   const budgetMs = Math.min(config.maxSeconds * 1000, context.getRemainingTimeInMillis() - RESERVE_MS);
   const opened = config.archive === undefined ? undefined : openArchive(config.archive, process.env);
@@ -45,11 +45,20 @@ export async function handler(_event: unknown, context: Context): Promise<readon
       walks.push(...(await inboxWalks(client, { keepSeconds: config.inboxSeconds })));
     }
     walks.push(...config.also.map((more) => walkOfFunction(client, more)));
-    const report = await runJanitor({ walks, budgetMs, rest: config.rest, clock: systemClock, log, metrics });
-    const told = report.walks.map(({ error: _, ...walk }) => walk);
+    const { walks: told, failed } = await runJanitor({
+      walks,
+      budgetMs,
+      rest: config.rest,
+      clock: systemClock,
+      log,
+      metrics,
+    });
     log.info('the run is over', { walks: told });
-    if (report.failed) {
-      throw new SealedOutboxError('JANITOR_FAILED', 'Not everything could be pruned; the log names the walks that failed. The next run tries again.');
+    if (failed) {
+      throw new SealedOutboxError(
+        'JANITOR_FAILED',
+        'Not everything could be pruned; the log names the walks that failed. The next run tries again.',
+      );
     }
     return told;
   } finally {

@@ -45,7 +45,8 @@ export class EventArchive extends Construct {
     });
     Validations.of(this.bucket).acknowledge({
       id: 'AwsSolutions-S1',
-      reason: 'Who reads the archive is in CloudTrail data events, where an account wants that; access logs would be a second bucket with copies of nothing else.',
+      reason:
+        'Who reads the archive is in CloudTrail data events, where an account wants that; access logs would be a second bucket with copies of nothing else.',
     });
   }
 

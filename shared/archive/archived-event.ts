@@ -79,7 +79,8 @@ const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
 /** @throws ArchiveDamagedError (`ARCHIVE_DAMAGED`) naming the field that is not what it must be, never its value */
 export function eventOfLine(line: string, file: string, number: number): ArchivedEvent {
   const fields = parse(line) as Fields | null | undefined;
-  if (typeof fields !== 'object' || fields === null) throw new ArchiveDamagedError(file, number, 'it is no JSON object');
+  if (typeof fields !== 'object' || fields === null)
+    throw new ArchiveDamagedError(file, number, 'it is no JSON object');
   for (const [name, holds] of Object.entries(RULES)) {
     if (!holds(fields[name])) throw new ArchiveDamagedError(file, number, `"${name}" is missing or malformed`);
   }

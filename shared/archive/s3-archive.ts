@@ -13,15 +13,17 @@ export interface S3ArchiveOptions {
 export function s3Archive({ client, bucket: Bucket }: S3ArchiveOptions): Archive {
   return {
     async put(name, content) {
-      await client.send(
-        new PutObjectCommand({ Bucket, Key: name, Body: content, ContentType: 'application/gzip' }),
-      );
+      await client.send(new PutObjectCommand({ Bucket, Key: name, Body: content, ContentType: 'application/gzip' }));
     },
     async *list(prefix) {
       let token: string | undefined;
       do {
         const page = await client.send(
-          new ListObjectsV2Command({ Bucket, Prefix: prefix, ...(token !== undefined && { ContinuationToken: token }) }),
+          new ListObjectsV2Command({
+            Bucket,
+            Prefix: prefix,
+            ...(token !== undefined && { ContinuationToken: token }),
+          }),
         );
         for (const { Key } of page.Contents ?? []) if (Key !== undefined) yield Key;
         token = page.NextContinuationToken;

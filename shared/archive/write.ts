@@ -37,6 +37,6 @@ export async function archiveEvents(archive: Archive, events: readonly ArchivedE
 }
 
 /** `events/2026/11/30` of a time as RFC 3339 writes it, in UTC. */
-export function dayOf(time: string): string {
+function dayOf(time: string): string {
   return `events/${time.slice(0, time.indexOf('T')).replaceAll('-', '/')}`;
 }

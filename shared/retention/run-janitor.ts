@@ -29,10 +29,9 @@ export interface WalkReport {
   readonly pages: number;
   /** Rows deleted, by table. */
   readonly removed: Readonly<Record<string, number>>;
-  /** `end`: nothing older is left. `time`: the next run goes on. `failed`: as `error` says. `not-yet`: what comes before it is not done. */
+  /** `end`: nothing older is left. `time`: the next run goes on. `failed`: as the log says. `not-yet`: what comes before it is not done. */
   readonly ended: 'end' | 'time' | 'failed' | 'not-yet';
   readonly behindSeconds: number;
-  readonly error?: unknown;
 }
 
 export interface JanitorReport {
@@ -107,7 +106,8 @@ async function runWalk(
         saidAt = clock.monotonic();
         log.info('pruning', { walk: walk.name, pages, removed, behindSeconds });
       }
-      await clock.sleep(Math.min(rest * (clock.monotonic() - startedAt), deadline - clock.monotonic()), signal);
+      const restMs = Math.min(rest * (clock.monotonic() - startedAt), deadline - clock.monotonic());
+      if (restMs > 0) await clock.sleep(restMs, signal);
     } while (!over());
     return report(page.more ? 'time' : 'end');
   } catch (error) {
@@ -116,6 +116,6 @@ async function runWalk(
       walk: walk.name,
       error: { name, code },
     });
-    return { ...report('failed'), error };
+    return report('failed');
   }
 }

@@ -26,9 +26,13 @@ describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (sta
       outboxSeconds: 14 * 86_400,
       also: [{ name: 'sample.prune_idempotency', keepSeconds: 7 * 86_400 }],
     });
-    const queued = resources('AWS::SQS::Queue').map(([, { Properties }]) => Properties['MessageRetentionPeriod'] as number);
+    const queued = resources('AWS::SQS::Queue').map(
+      ([, { Properties }]) => Properties['MessageRetentionPeriod'] as number,
+    );
     expect(config.inboxSeconds).toBeGreaterThan(2 * Math.max(...queued));
-    expect(JSON.stringify(variables['JANITOR_ARCHIVE'])).toMatch(stage === 'dev' ? /^"none"$/ : /"s3:\/\/".*ArchiveBucket/);
+    expect(JSON.stringify(variables['JANITOR_ARCHIVE'])).toMatch(
+      stage === 'dev' ? /^"none"$/ : /"s3:\/\/".*ArchiveBucket/,
+    );
   });
 
   it('has an archive, but for a stage that is disposable', () => {
@@ -49,17 +53,25 @@ describe('an archive of events', () => {
         IgnorePublicAcls: true,
         RestrictPublicBuckets: true,
       },
-      BucketEncryption: { ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }] },
+      BucketEncryption: {
+        ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+      },
       VersioningConfiguration: { Status: 'Enabled' },
       OwnershipControls: { Rules: [{ ObjectOwnership: 'BucketOwnerEnforced' }] },
     });
   });
 
   it('refuses callers without TLS', () => {
-    const [[, policy]] = resources('AWS::S3::BucketPolicy') as [[string, { Properties: Record<string, { Statement: object[] }> }]];
+    const [[, policy]] = resources('AWS::S3::BucketPolicy') as [
+      [string, { Properties: Record<string, { Statement: object[] }> }],
+    ];
     expect(policy.Properties['Bucket']).toEqual({ Ref: name });
     expect(policy.Properties['PolicyDocument']?.Statement).toContainEqual(
-      expect.objectContaining({ Effect: 'Deny', Action: 's3:*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } }),
+      expect.objectContaining({
+        Effect: 'Deny',
+        Action: 's3:*',
+        Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+      }),
     );
   });
 

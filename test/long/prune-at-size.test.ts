@@ -24,17 +24,17 @@ it('case 30: a million events go while others are written and published, and nob
   const stop = new AbortController();
   const running = runRelay(relayOptions(database, { queue }, { mode: 'continuous', signal: stop.signal }));
   let written = 0;
-  let pruned = false;
+  const pruned = new AbortController();
   let longestWaitMs = 0;
   const write = async (): Promise<void> => {
-    while (!pruned) {
+    while (!pruned.signal.aborted) {
       await append(writer, thing(`new-${written % 500}`), thing(`new-${(written + 1) % 500}`));
       written += 2;
     }
   };
   const watch = async (): Promise<void> => {
     const observer = await database.superuser();
-    while (!pruned) {
+    while (!pruned.signal.aborted) {
       const { rows } = await observer.query(
         `select coalesce(max(extract(epoch from clock_timestamp() - l.waitstart)) * 1000, 0)::float8 as ms
            from pg_locks l join pg_stat_activity j on j.pid = any (pg_blocking_pids(l.pid))
@@ -47,12 +47,12 @@ it('case 30: a million events go while others are written and published, and nob
   await until('the load', () => queue.accepted.length > 100);
   let removed = 0;
   // Runs as a schedule makes them, each with less time than all of it takes.
-  for (let ended: string | undefined = 'time'; ended === 'time'; ) {
+  for (let ended: string | undefined = 'time'; ended === 'time';) {
     const { walks } = await pruneOutbox(janitor, { sweepSeconds: 86_400 }, { budgetMs: 20_000, rest: 0.2 });
     removed += walks[0]?.removed['event'] ?? 0;
     ended = walks[0]?.ended;
   }
-  pruned = true;
+  pruned.abort();
   await load;
   await until('all that is new', () => queue.accepted.length === written);
   stop.abort();

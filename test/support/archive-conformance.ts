@@ -67,7 +67,8 @@ export function archiveConformance(fresh: () => Archive): void {
       const archive = fresh();
       const events = Array.from({ length: 10 }, (_, n) => archivedEvent(n));
       await archiveEvents(archive, [...events, archivedEvent(10, { occurredAt: '2026-12-01T00:00:00.000000Z' })]);
-      const numbers = async (selection: object) => (await read(archive, selection)).map(({ sequence }) => Number(sequence) - 1);
+      const numbers = async (selection: object) =>
+        (await read(archive, selection)).map(({ sequence }) => Number(sequence) - 1);
       const at = (seconds: number): Date => new Date(Date.UTC(2026, 10, 30) + seconds * 1000);
       expect(await numbers({ from: at(3), until: at(5) })).toEqual([3, 4]);
       expect(await numbers({ from: at(8) })).toEqual([8, 9, 10]);

@@ -26,10 +26,7 @@ export function pruneOutbox(
   options: Partial<OutboxRetention> = {},
   more: Partial<JanitorOptions> = {},
 ): Promise<JanitorReport> {
-  return walkAll(
-    outboxWalks(janitor, { keepSeconds: KEEP, metrics: noMetrics, sweepSeconds: 0, ...options }),
-    more,
-  );
+  return walkAll(outboxWalks(janitor, { keepSeconds: KEEP, metrics: noMetrics, sweepSeconds: 0, ...options }), more);
 }
 
 /** Makes everything that was written and published so far `days` older than it is. As the owner. */

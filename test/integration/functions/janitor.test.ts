@@ -18,7 +18,11 @@ afterAll(() => {
 });
 
 function invocation(remainingMs: number): Context {
-  return { getRemainingTimeInMillis: () => remainingMs, awsRequestId: 'r', functionName: 'janitor' } as unknown as Context;
+  return {
+    getRemainingTimeInMillis: () => remainingMs,
+    awsRequestId: 'r',
+    functionName: 'janitor',
+  } as unknown as Context;
 }
 
 /** The function as Lambda loads it, with these variables. */
@@ -60,8 +64,14 @@ describe('the function', () => {
     await publishAll(owner);
     await letAge(owner, 15);
     const old = Date.now() - 40 * 86_400_000;
-    await owner.query('insert into inbox.processed_event values ($1, $2, $3)', ['ledger', uuidAt(old, 1), new Date(old)]);
-    await owner.query(`insert into sample.idempotency (key, request_sha256, created_at) values ('k', sha256(''), now() - interval '8 days')`);
+    await owner.query('insert into inbox.processed_event values ($1, $2, $3)', [
+      'ledger',
+      uuidAt(old, 1),
+      new Date(old),
+    ]);
+    await owner.query(
+      `insert into sample.idempotency (key, request_sha256, created_at) values ('k', sha256(''), now() - interval '8 days')`,
+    );
     const { handler } = await loaded(`file://${directory}`);
     const metrics = recordMetrics();
     const told = await handler({}, invocation(300_000)).finally(() => vi.restoreAllMocks());
@@ -88,7 +98,9 @@ describe('the function', () => {
     await append(database.pool('sealed_writer'), thing('a'));
     await publishAll(owner);
     await letAge(owner, 15);
-    await owner.query(`insert into sample.idempotency (key, request_sha256, created_at) values ('k', sha256(''), now() - interval '8 days')`);
+    await owner.query(
+      `insert into sample.idempotency (key, request_sha256, created_at) values ('k', sha256(''), now() - interval '8 days')`,
+    );
     const { handler } = await loaded(`file://${join(directory, 'a-file')}`);
     writeFileSync(join(directory, 'a-file'), 'no folder');
     const metrics = recordMetrics();

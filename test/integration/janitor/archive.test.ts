@@ -20,7 +20,9 @@ let folder = 0;
 beforeEach(async () => {
   archive = folderArchive(join(directory, String((folder += 1))));
   await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
-  await owner.query(`update outbox.walk set mark = case name when 'deliveries' then '0' else '00000000-0000-0000-0000-000000000000' end, swept_at = '-infinity'`);
+  await owner.query(
+    `update outbox.walk set mark = case name when 'deliveries' then '0' else '00000000-0000-0000-0000-000000000000' end, swept_at = '-infinity'`,
+  );
   await installCatalogue(owner, [{ type: 'thing.happened' }, { type: 'thing.silent', destinations: [] }]);
 });
 
@@ -63,7 +65,14 @@ describe('an event that leaves the outbox', () => {
   });
 
   it('is in the archive also where no route took it anywhere', async () => {
-    await append(writer, thing('a', {}, { type: 'thing.silent', occurred_at: '2026-01-01T00:00:00Z', id: '01900000-0000-7000-8000-000000000001' }));
+    await append(
+      writer,
+      thing(
+        'a',
+        {},
+        { type: 'thing.silent', occurred_at: '2026-01-01T00:00:00Z', id: '01900000-0000-7000-8000-000000000001' },
+      ),
+    );
     await pruneOutbox(janitor, { archive });
     expect((await archived()).map(({ type, deliveries }) => [type, deliveries])).toEqual([['thing.silent', []]]);
     expect((await remaining(owner)).events).toEqual([]);
@@ -108,7 +117,9 @@ describe('an event that leaves the outbox', () => {
 
   it('that became prunable after the page was archived stays for the next run', async () => {
     await oldEvents(4);
-    await owner.query(`update outbox.delivery set state = 'pending', published_at = null where position = (select min(position) from outbox.delivery)`);
+    await owner.query(
+      `update outbox.delivery set state = 'pending', published_at = null where position = (select min(position) from outbox.delivery)`,
+    );
     const meanwhile: Archive = {
       ...archive,
       async put(name, content) {
@@ -144,7 +155,9 @@ describe('two janitors at once', () => {
   it('one that meets another in the middle of a page deletes nothing and waits for nobody', async () => {
     await oldEvents(10);
     const first = await database.client('sealed_janitor');
-    const { rows: [begun] } = await first.query(`select outbox.begin_walk('deliveries', '0') as mark`);
+    const {
+      rows: [begun],
+    } = await first.query(`select outbox.begin_walk('deliveries', '0') as mark`);
     await first.query('begin');
     await first.query(`select * from outbox.prune($1, '10 days', 5)`, [begun.mark]);
     const { rows } = await janitor.query(`select * from outbox.prune($1, '10 days', 5)`, [begun.mark]);

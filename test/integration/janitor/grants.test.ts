@@ -50,8 +50,9 @@ async function refused(user: TestUser, statements: readonly string[]): Promise<s
     await client.query('begin');
     await client.query(sql).then(
       () => others.push(`done: ${sql}`),
-      (error: { code: string }) => {
-        if (error.code !== FORBIDDEN) others.push(`${error.code}: ${sql}`);
+      (error: unknown) => {
+        const { code } = error as { code: string };
+        if (code !== FORBIDDEN) others.push(`${code}: ${sql}`);
       },
     );
     await client.query('rollback');
@@ -66,7 +67,12 @@ describe.each(LOGINS)('$user', ({ user, roles }) => {
     // The monitor may look how far the walk is.
     const looking = own.includes('outbox_monitor') ? ['select from outbox.walk'] : [];
     const others = ROLES.filter((role) => !own.includes(role)).flatMap((role) => CALLS[role]);
-    expect(await refused(user, others.filter((sql) => !looking.includes(sql)))).toEqual([]);
+    expect(
+      await refused(
+        user,
+        others.filter((sql) => !looking.includes(sql)),
+      ),
+    ).toEqual([]);
     expect(await refused(user, FOR_NOBODY)).toEqual([]);
     for (const role of ROLES.filter((it) => own.includes(it))) {
       expect(await refused(user, CALLS[role])).toEqual(CALLS[role].map((sql) => `done: ${sql}`));

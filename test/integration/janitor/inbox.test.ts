@@ -10,19 +10,19 @@ const janitor = database.pool('sealed_janitor');
 const now = Date.now();
 const daysAgo = (days: number): number => now - days * DAY * 1000;
 
-beforeEach(() => owner.query('truncate inbox.processed_event, inbox.held_event, inbox.external_call, inbox.consumer, inbox.walk'));
+beforeEach(() =>
+  owner.query('truncate inbox.processed_event, inbox.held_event, inbox.external_call, inbox.consumer, inbox.walk'),
+);
 
 async function processed(consumer: string, id: string, days: number): Promise<void> {
   await owner.query('insert into inbox.processed_event values ($1, $2, $3)', [consumer, id, new Date(daysAgo(days))]);
 }
 
 async function called(consumer: string, id: string, state: string): Promise<void> {
-  await owner.query(`insert into inbox.external_call (consumer, event_id, name, idempotency_key, state) values ($1, $2, $3, 'k', $4)`, [
-    consumer,
-    id,
-    state,
-    state,
-  ]);
+  await owner.query(
+    `insert into inbox.external_call (consumer, event_id, name, idempotency_key, state) values ($1, $2, $3, 'k', $4)`,
+    [consumer, id, state, state],
+  );
 }
 
 async function prune({ page = 5_000, sweepSeconds = 0 } = {}) {
@@ -30,7 +30,9 @@ async function prune({ page = 5_000, sweepSeconds = 0 } = {}) {
 }
 
 const left = async (): Promise<string[]> =>
-  (await owner.query(`select consumer || ' ' || event_id as row from inbox.processed_event order by 1`)).rows.map(({ row }) => row);
+  (await owner.query(`select consumer || ' ' || event_id as row from inbox.processed_event order by 1`)).rows.map(
+    ({ row }) => row,
+  );
 
 describe('dedupe rows', () => {
   it('go by the time of their events, whenever the id was made and in whatever way, of each consumer', async () => {
@@ -49,7 +51,9 @@ describe('dedupe rows', () => {
       ['processed by ledger', 3],
     ]);
     const kept = [uuidAt(daysAgo(30), 2), uuidAt(daysAgo(1), 3), 'f0000000-0000-4000-8000-000000000002'];
-    expect(await left()).toEqual(['analytics', 'ledger'].flatMap((consumer) => kept.toSorted().map((id) => `${consumer} ${id}`)));
+    expect(await left()).toEqual(
+      ['analytics', 'ledger'].flatMap((consumer) => kept.toSorted().map((id) => `${consumer} ${id}`)),
+    );
   });
 
   it('are met again by the next walk from the beginning, where they were too young for the last one', async () => {
@@ -64,7 +68,9 @@ describe('dedupe rows', () => {
   });
 
   it('stay while their consumer accepts a replay: it may apply what is older than any window', async () => {
-    await owner.query(`insert into inbox.consumer (name, mode, starting_point, replay_accepted) values ('ledger', 'any', 'beginning', 3)`);
+    await owner.query(
+      `insert into inbox.consumer (name, mode, starting_point, replay_accepted) values ('ledger', 'any', 'beginning', 3)`,
+    );
     await processed('ledger', uuidAt(daysAgo(30), 1), 30);
     await processed('other', uuidAt(daysAgo(30), 1), 30);
     await prune();
@@ -85,7 +91,8 @@ describe('dedupe rows', () => {
     );
     await owner.query(`insert into inbox.stream_position values ('ledger', 't', 'i', 1) on conflict do nothing`);
     await prune();
-    const { rows } = await owner.query(`select (select count(*) from inbox.processed_event) + (select count(*) from inbox.held_event)
+    const { rows } =
+      await owner.query(`select (select count(*) from inbox.processed_event) + (select count(*) from inbox.held_event)
       + (select count(*) from inbox.external_call) + (select count(*) from inbox.stream_position) as n`);
     expect(rows).toEqual([{ n: '4' }]);
   });
@@ -111,8 +118,13 @@ describe('dedupe rows', () => {
 
   it('say how far the walk is behind while it is not through', async () => {
     for (let n = 0; n < 5; n += 1) await processed('ledger', uuidAt(daysAgo(30 - n), n), 30 - n);
-    const { rows: [begun] } = await janitor.query(`select inbox.begin_walk('ledger', '0') as mark`);
-    const { rows } = await janitor.query(`select * from inbox.prune('ledger', $1, $2 * interval '1 second', 2)`, [begun.mark, KEEP]);
+    const {
+      rows: [begun],
+    } = await janitor.query(`select inbox.begin_walk('ledger', '0') as mark`);
+    const { rows } = await janitor.query(`select * from inbox.prune('ledger', $1, $2 * interval '1 second', 2)`, [
+      begun.mark,
+      KEEP,
+    ]);
     expect(rows[0]).toMatchObject({ processed: 2, more: true });
     expect(rows[0].behind_seconds).toBeCloseTo(29 * DAY - KEEP, -2);
   });
@@ -123,8 +135,12 @@ describe('answers to requests of the sample', () => {
     await owner.query(`insert into sample.idempotency (key, request_sha256, created_at)
       select 'old-' || n, sha256(''), now() - interval '8 days' from generate_series(1, 25) n
       union all select 'young', sha256(''), now() - interval '6 days'`);
-    const { walks } = await walkAll([walkOfFunction(janitor, { name: 'sample.prune_idempotency', keepSeconds: 7 * DAY, page: 10 })]);
-    expect(walks).toMatchObject([{ area: 'sample', pages: 3, removed: { 'sample.prune_idempotency': 25 }, ended: 'end' }]);
+    const { walks } = await walkAll([
+      walkOfFunction(janitor, { name: 'sample.prune_idempotency', keepSeconds: 7 * DAY, page: 10 }),
+    ]);
+    expect(walks).toMatchObject([
+      { area: 'sample', pages: 3, removed: { 'sample.prune_idempotency': 25 }, ended: 'end' },
+    ]);
     expect((await owner.query('select key from sample.idempotency')).rows).toEqual([{ key: 'young' }]);
   });
 });

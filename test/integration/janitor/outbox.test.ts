@@ -69,20 +69,29 @@ describe('what is out everywhere and old', () => {
     await letAge(owner, OLD);
     await owner.query(`update outbox.delivery set published_at = now() where destination = 2`);
     await pruneOutbox(janitor, { page: 1 });
-    expect(await remaining(owner)).toMatchObject({ events: ['a#1'], deliveries: [expect.any(String), expect.any(String)] });
+    expect(await remaining(owner)).toMatchObject({
+      events: ['a#1'],
+      deliveries: [expect.any(String), expect.any(String)],
+    });
   });
 
-  it.each(['pending', 'parked', 'blocked'])('stays where one of its deliveries is %s, however old, and far away in the table', async (state) => {
-    await append(writer, thing('a'));
-    // As if a million deliveries of others had been written between the two of this event.
-    await owner.query('alter table outbox.delivery alter column position restart with 1000000');
-    await owner.query('update outbox.delivery set position = default where destination = 2');
-    await publishAll(owner);
-    await owner.query(`update outbox.delivery set state = $1, published_at = null where destination = 2`, [state]);
-    await letAge(owner, 1000);
-    await pruneOutbox(janitor, { page: 1 });
-    expect(await remaining(owner)).toMatchObject({ events: ['a#1'], deliveries: [expect.any(String), expect.any(String)] });
-  });
+  it.each(['pending', 'parked', 'blocked'])(
+    'stays where one of its deliveries is %s, however old, and far away in the table',
+    async (state) => {
+      await append(writer, thing('a'));
+      // As if a million deliveries of others had been written between the two of this event.
+      await owner.query('alter table outbox.delivery alter column position restart with 1000000');
+      await owner.query('update outbox.delivery set position = default where destination = 2');
+      await publishAll(owner);
+      await owner.query(`update outbox.delivery set state = $1, published_at = null where destination = 2`, [state]);
+      await letAge(owner, 1000);
+      await pruneOutbox(janitor, { page: 1 });
+      expect(await remaining(owner)).toMatchObject({
+        events: ['a#1'],
+        deliveries: [expect.any(String), expect.any(String)],
+      });
+    },
+  );
 
   it('stays while a replay has still to send it, and goes with the rows of the replay when they are old, too', async () => {
     await append(writer, single('a'), single('b'));
@@ -92,7 +101,10 @@ describe('what is out everywhere and old', () => {
              case when aggregate_key = outbox.aggregate_key('thing', 'a') then 'pending' else 'published' end::outbox.delivery_state, now() from outbox.delivery`);
     await letAge(owner, OLD);
     await pruneOutbox(janitor);
-    expect(await remaining(owner)).toMatchObject({ events: ['a#1'], deliveries: [expect.any(String), expect.any(String)] });
+    expect(await remaining(owner)).toMatchObject({
+      events: ['a#1'],
+      deliveries: [expect.any(String), expect.any(String)],
+    });
     await owner.query(`update outbox.delivery set state = 'published', published_at = now() where replay = 1`);
     await letAge(owner, OLD);
     await pruneOutbox(janitor);
@@ -104,9 +116,13 @@ describe('what is out everywhere and old', () => {
     await publishAll(owner);
     await letAge(owner, OLD);
     const superuser = await database.superuser();
-    await superuser.query('create or replace function outbox.replay_reads_events() returns boolean language sql stable set search_path = pg_catalog, pg_temp return true');
+    await superuser.query(
+      'create or replace function outbox.replay_reads_events() returns boolean language sql stable set search_path = pg_catalog, pg_temp return true',
+    );
     const { walks } = await pruneOutbox(janitor);
-    await superuser.query('create or replace function outbox.replay_reads_events() returns boolean language sql stable set search_path = pg_catalog, pg_temp return false');
+    await superuser.query(
+      'create or replace function outbox.replay_reads_events() returns boolean language sql stable set search_path = pg_catalog, pg_temp return false',
+    );
     expect((await remaining(owner)).events).toEqual(['a#1']);
     expect(walks[0]?.behindSeconds).toBeCloseTo(OLD * DAY - KEEP, -2);
     await pruneOutbox(janitor);
@@ -157,7 +173,8 @@ describe('an event that no route takes anywhere', () => {
   it('goes by its own time', async () => {
     const old = Date.now() - OLD * DAY * 1000;
     const occurred = new Date(old).toISOString();
-    const silent = (id: string, at: string, event: string) => thing(id, {}, { type: 'thing.silent', occurred_at: at, id: event });
+    const silent = (id: string, at: string, event: string) =>
+      thing(id, {}, { type: 'thing.silent', occurred_at: at, id: event });
     await append(
       writer,
       silent('old', occurred, uuidAt(old, 1)),
@@ -172,7 +189,16 @@ describe('an event that no route takes anywhere', () => {
 
 describe('whatever there is', () => {
   type State = 'pending' | 'parked' | 'blocked' | 'set_aside' | 'published' | 'published lately';
-  const state = fc.constantFrom<State>('pending', 'parked', 'blocked', 'set_aside', 'published', 'published', 'published', 'published lately');
+  const state = fc.constantFrom<State>(
+    'pending',
+    'parked',
+    'blocked',
+    'set_aside',
+    'published',
+    'published',
+    'published',
+    'published lately',
+  );
   const event = fc.record({
     type: fc.constantFrom('thing.happened', 'thing.happened', 'thing.single', 'thing.silent'),
     aggregate: fc.integer({ min: 0, max: 4 }),
@@ -181,7 +207,11 @@ describe('whatever there is', () => {
     oldId: fc.boolean(),
     oldTime: fc.boolean(),
   });
-  const world = fc.record({ events: fc.array(event, { minLength: 1, maxLength: 25 }), young: fc.nat(6), page: fc.integer({ min: 1, max: 9 }) });
+  const world = fc.record({
+    events: fc.array(event, { minLength: 1, maxLength: 25 }),
+    young: fc.nat(6),
+    page: fc.integer({ min: 1, max: 9 }),
+  });
 
   it('exactly what nobody needs goes, whatever the size of the pages', async () => {
     await fc.assert(
@@ -201,7 +231,8 @@ describe('whatever there is', () => {
             [to === 'published lately' ? 'published' : to, to === 'published' ? OLD : 1, ...values],
           );
         for (const [n, it] of events.entries()) {
-          for (const [index, to] of it.states.entries()) await set('event_id = $3 and destination = $4 and replay = 0', [ids[n], index + 1], to);
+          for (const [index, to] of it.states.entries())
+            await set('event_id = $3 and destination = $4 and replay = 0', [ids[n], index + 1], to);
           if (it.replay === null) continue;
           await owner.query(
             `insert into outbox.delivery (event_id, destination, partition, aggregate_key, sequence, bytes, replay)
@@ -246,7 +277,8 @@ async function expected(db: typeof owner): Promise<Left> {
   const edge = deliveries.findIndex((d) => d.created_at.getTime() >= cutoff);
   const walked = edge === -1 ? deliveries : deliveries.slice(0, edge);
   const over = (d: (typeof deliveries)[number]): boolean =>
-    (d.state === 'published' && d.published_at.getTime() < cutoff) || (d.state === 'set_aside' && d.created_at.getTime() < cutoff);
+    (d.state === 'published' && d.published_at.getTime() < cutoff) ||
+    (d.state === 'set_aside' && d.created_at.getTime() < cutoff);
   const goes = (id: string): boolean => {
     const own = deliveries.filter((d) => d.event_id === id);
     return own.every(over) && own.some((d) => walked.includes(d));

@@ -78,7 +78,9 @@ describe.each(Object.entries(STATISTICS))('with statistics %s', (_, counts) => {
     await client.end();
     return {
       rows,
-      read: Object.fromEntries(Object.entries(after).map(([name, n]) => [name, n - before[name as keyof typeof before]])),
+      read: Object.fromEntries(
+        Object.entries(after).map(([name, n]) => [name, n - before[name as keyof typeof before]]),
+      ),
     };
   }
 
@@ -101,7 +103,10 @@ describe.each(Object.entries(STATISTICS))('with statistics %s', (_, counts) => {
   });
 
   it('like case 27: events without routes are walked along their ids', async () => {
-    const { rows, read } = await readBy(`select * from outbox.prune_unrouted('00000000-0000-0000-0000-000000000000', '0', $1)`, [PAGE]);
+    const { rows, read } = await readBy(
+      `select * from outbox.prune_unrouted('00000000-0000-0000-0000-000000000000', '0', $1)`,
+      [PAGE],
+    );
     expect(rows[0]).toMatchObject({ more: true, events: 0 });
     expect(read).toMatchObject({ tables: 0, events: expect.toSatisfy((n: number) => n <= 2 * PAGE + 1) });
   });
@@ -119,9 +124,13 @@ describe.each(Object.entries(STATISTICS))('with statistics %s', (_, counts) => {
     );
     expect(rows[0]).toMatchObject({ more: false, processed: 0 });
     await sweep(true);
-    const swept = await readBy(`select * from inbox.prune('b', '00000000-0000-0000-0000-000000000000', '10 days', $1)`, [PAGE]);
+    const swept = await readBy(
+      `select * from inbox.prune('b', '00000000-0000-0000-0000-000000000000', '10 days', $1)`,
+      [PAGE],
+    );
     expect(swept.rows[0]).toMatchObject({ more: true, processed: PAGE });
-    for (const it of [read, swept.read]) expect(it).toMatchObject({ tables: 0, processed: expect.toSatisfy((n: number) => n <= 2 * PAGE) });
+    for (const it of [read, swept.read])
+      expect(it).toMatchObject({ tables: 0, processed: expect.toSatisfy((n: number) => n <= 2 * PAGE) });
     const consumers = await readBy('select * from inbox.pruned_consumers()', []);
     expect(consumers.rows).toHaveLength(3);
     expect(consumers.read).toMatchObject({ tables: 0, processed: expect.toSatisfy((n: number) => n <= 4) });

@@ -38,17 +38,17 @@ describe('a system that is never idle', () => {
     const stop = new AbortController();
     const running = runRelay(relayOptions(database, { queue }, { mode: 'continuous', signal: stop.signal }));
     let written = 0;
-    let pruned = false;
+    const pruned = new AbortController();
     const blocked: unknown[] = [];
     const write = async (): Promise<void> => {
-      while (!pruned) {
+      while (!pruned.signal.aborted) {
         await append(writer, thing(`new-${written % 50}`), thing(`new-${(written + 1) % 50}`));
         written += 2;
       }
     };
     const watch = async (): Promise<void> => {
       const observer = await database.superuser();
-      while (!pruned) {
+      while (!pruned.signal.aborted) {
         // Whoever waits for the janitor, by the server's own account.
         const { rows } = await observer.query(
           `select w.pid, w.query from pg_stat_activity w join pg_stat_activity j on j.pid = any (pg_blocking_pids(w.pid))
@@ -60,7 +60,7 @@ describe('a system that is never idle', () => {
     const load = Promise.all([write(), write(), watch()]);
     await until('the load', () => queue.accepted.length > 20);
     const report = await pruneOutbox(janitor, { page: 200 });
-    pruned = true;
+    pruned.abort();
     await load;
     await until('all that is new', () => queue.accepted.length === written);
     stop.abort();

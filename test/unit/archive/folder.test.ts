@@ -17,7 +17,10 @@ describe('a file of the archive', () => {
   async function written(count: number): Promise<{ path: string; file: string }> {
     const path = folder();
     const archive = folderArchive(path);
-    await archiveEvents(archive, Array.from({ length: count }, (_, n) => archivedEvent(n)));
+    await archiveEvents(
+      archive,
+      Array.from({ length: count }, (_, n) => archivedEvent(n)),
+    );
     const [name] = await allOf(archive.list(''));
     return { path, file: join(path, name ?? '') };
   }
@@ -37,9 +40,7 @@ describe('a file of the archive', () => {
       occurred_at: '2026-11-30T00:00:01.000000Z',
       data: archivedEvent(1).data,
       metadata: null,
-      deliveries: [
-        { destination: 'queue', state: 'published', published_at: '2026-12-01T00:00:00Z', message_id: 'm' },
-      ],
+      deliveries: [{ destination: 'queue', state: 'published', published_at: '2026-12-01T00:00:00Z', message_id: 'm' }],
     });
   });
 
@@ -55,13 +56,20 @@ describe('a file of the archive', () => {
     ['an array', '[]', '"id" is missing or malformed'],
     ['a sequence as a number', JSON.stringify({ sequence: 1 }), '"sequence" is missing or malformed'],
     ['data that is no JSON', JSON.stringify({ data: '{' }), '"data" is missing or malformed'],
-    ['a delivery that was never made', JSON.stringify({ deliveries: [{ destination: 'q', state: 'pending' }] }), '"deliveries" is missing or malformed'],
+    [
+      'a delivery that was never made',
+      JSON.stringify({ deliveries: [{ destination: 'q', state: 'pending' }] }),
+      '"deliveries" is missing or malformed',
+    ],
   ])('with %s is refused, with the line, and without a value', async (_, line, reason) => {
     const { path, file } = await written(1);
     const good = gunzipSync(readFileSync(file)).toString();
     const bad = line.startsWith('{') ? JSON.stringify({ ...JSON.parse(good), ...JSON.parse(line) }) : line;
     writeFileSync(file, gzipSync(`${good}${bad}\n`));
-    await expect(read(path)).rejects.toMatchObject({ code: 'ARCHIVE_DAMAGED', message: expect.stringContaining(`line 2: ${reason}`) });
+    await expect(read(path)).rejects.toMatchObject({
+      code: 'ARCHIVE_DAMAGED',
+      message: expect.stringContaining(`line 2: ${reason}`),
+    });
   });
 
   it('is there whole or not at all, and strange files beside it are no events', async () => {
@@ -69,6 +77,8 @@ describe('a file of the archive', () => {
     writeFileSync(`${file}.1.partial`, 'half');
     writeFileSync(join(path, 'events', 'README'), 'x');
     expect(await read(path)).toHaveLength(1);
-    expect(readdirSync(join(path, 'events'), { recursive: true }).filter((name) => String(name).endsWith('.gz'))).toHaveLength(1);
+    expect(
+      readdirSync(join(path, 'events'), { recursive: true }).filter((name) => String(name).endsWith('.gz')),
+    ).toHaveLength(1);
   });
 });

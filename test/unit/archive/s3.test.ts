@@ -31,7 +31,9 @@ archiveConformance(bucket);
 describe('a bucket', () => {
   it('that refuses an object is said, so that nothing is deleted', async () => {
     const client = new S3Client({ region: 'eu-central-1' });
-    mockClient(client).on(PutObjectCommand).rejects(Object.assign(new Error('no'), { name: 'AccessDenied' }));
+    mockClient(client)
+      .on(PutObjectCommand)
+      .rejects(Object.assign(new Error('no'), { name: 'AccessDenied' }));
     await expect(s3Archive({ client, bucket: 'archive' }).put('events/x', new Uint8Array())).rejects.toThrow('no');
   });
 });

@@ -135,7 +135,8 @@ describe('a run', () => {
   it('leaves out what is worth nothing before another walk has come to its end', async () => {
     const { advance, options } = setting();
     const walks = [table('first', 100, advance), table('second', 1, advance, { afterPrevious: true })];
-    const run = async (budgetMs: number) => (await runJanitor({ ...options, walks, budgetMs, rest: 0 })).walks.map(({ ended }) => ended);
+    const run = async (budgetMs: number) =>
+      (await runJanitor({ ...options, walks, budgetMs, rest: 0 })).walks.map(({ ended }) => ended);
     expect(await run(1_000)).toEqual(['time', 'not-yet']);
     expect(await run(100_000)).toEqual(['end', 'end']);
   });
