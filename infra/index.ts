@@ -7,12 +7,16 @@
  * - `Outbox`: the relay and the monitor, on their schedules
  * - `EventConsumer`: a function that applies the events of a queue
  * - `EventApi`: an HTTP API whose function writes events
+ * - `Janitor`: what is no longer needed goes, on a schedule
+ * - `EventArchive`: a bucket for events that go
  * - `OutboxAlarms`: alarms with a runbook each
  */
 export { BusToQueue, type BusToQueueProps } from './constructs/bus-to-queue.ts';
 export { EventApi, type EventApiProps } from './constructs/event-api.ts';
+export { EventArchive, type EventArchiveProps } from './constructs/event-archive.ts';
 export { EventConsumer, type EventConsumerProps } from './constructs/event-consumer.ts';
 export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
+export { Janitor, type JanitorProps } from './constructs/janitor.ts';
 export type { FunctionDefaults } from './constructs/node-function.ts';
 export { Outbox, type OutboxProps } from './constructs/outbox.ts';
 export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';

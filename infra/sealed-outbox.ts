@@ -37,6 +37,7 @@ export function sealedOutbox(app: App, stage: Stage, { database, mailProviderUrl
     bus: data.bus,
     mailProviderUrl,
     alarmTopic: data.alarmTopic,
+    archive: data.archive,
   });
   Tags.of(app).add('sealed-outbox:stage', stage.name);
   return { data, service };

@@ -16,6 +16,8 @@ export interface Stage {
   readonly consumerTimeout: Duration;
   /** How long a consumer's database may be away before messages become dead letters. */
   readonly consumerOutage: Duration;
+  /** How long rows stay that nobody needs, and whether events go into an archive before they are deleted. */
+  readonly retention: { readonly outbox: Duration; readonly inbox: Duration; readonly archive: boolean };
   readonly alarms: {
     /** Length of one measurement. */
     readonly period: Duration;
@@ -25,6 +27,11 @@ export interface Stage {
     readonly relaySilence: Duration;
   };
 }
+
+/** Longer than a message can lie in a queue and its dead-letter queue: 14 days each. Twice that is not needed in practice. */
+const INBOX = Duration.days(35);
+/** As long as a queue keeps what it was given: what is lost there can be sent again from here. */
+const OUTBOX = Duration.days(14);
 
 const onAws = {
   apiAccess: 'iam',
@@ -43,6 +50,7 @@ export const stages: Readonly<Record<StageName, Stage>> = {
     relayMode: 'continuous',
     logRetention: RetentionDays.ONE_DAY,
     keepsData: false,
+    retention: { outbox: OUTBOX, inbox: INBOX, archive: true },
     apiAccess: 'open',
     // A poison message reaches the dead-letter queue after three receives of 30 s instead of 120 of 180 s.
     consumerTimeout: Duration.seconds(5),
@@ -55,8 +63,23 @@ export const stages: Readonly<Record<StageName, Stage>> = {
       relaySilence: Duration.seconds(90),
     },
   },
-  dev: { ...onAws, name: 'dev', relayMode: 'drain', logRetention: RetentionDays.ONE_WEEK, keepsData: false },
-  prod: { ...onAws, name: 'prod', relayMode: 'continuous', logRetention: RetentionDays.THREE_MONTHS, keepsData: true },
+  dev: {
+    ...onAws,
+    name: 'dev',
+    relayMode: 'drain',
+    logRetention: RetentionDays.ONE_WEEK,
+    keepsData: false,
+    // A bucket with something in it could not be deleted with its stack.
+    retention: { outbox: OUTBOX, inbox: INBOX, archive: false },
+  },
+  prod: {
+    ...onAws,
+    name: 'prod',
+    relayMode: 'continuous',
+    logRetention: RetentionDays.THREE_MONTHS,
+    keepsData: true,
+    retention: { outbox: OUTBOX, inbox: INBOX, archive: true },
+  },
 };
 
 /** The stage is missing or unknown. Code `STAGE_UNKNOWN`. */

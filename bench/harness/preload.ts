@@ -10,6 +10,8 @@ export interface Preload {
   readonly state?: 'pending' | 'published';
   /** Names of the aggregates begin with this; default `thing`. */
   readonly prefix?: string;
+  /** How long ago they were written and published; default 0. */
+  readonly ageDays?: number;
   /** Events a transaction, each with an id of its own; default 100. */
   readonly batch?: number;
 }
@@ -19,7 +21,7 @@ export interface Preload {
  * `preloadEqualsAppend` compares the two. Aggregates take turns, so that the oldest 10,000 events are of as many aggregates.
  */
 export async function preload(client: pg.Client, options: Preload): Promise<void> {
-  const { events, aggregates, bytes, state = 'pending', prefix = 'thing', batch = 100 } = options;
+  const { events, aggregates, bytes, state = 'pending', prefix = 'thing', ageDays = 0, batch = 100 } = options;
   await client.query(`
     create temp table bench_aggregate as
     select n, a.id, outbox.aggregate_key('thing', a.id) as key
@@ -59,9 +61,10 @@ export async function preload(client: pg.Client, options: Preload): Promise<void
           insert into outbox.event (id, aggregate_type, aggregate_id, sequence, type, schema_version, data, metadata, occurred_at)
           select event_id, 'thing', id, sequence, 'thing.happened', 1, data, null, now() from made
         )
-        insert into outbox.delivery (event_id, destination, partition, aggregate_key, sequence, bytes, state, published_at, message_id)
-        select event_id, ${destination}, get_byte(uuid_send(key), 0) & 63, key, sequence, ${sampleBytes}, '${state}',
-               ${state === 'published' ? `clock_timestamp(), gen_random_uuid()::text` : 'null, null'}
+        insert into outbox.delivery (event_id, destination, partition, aggregate_key, sequence, bytes, created_at, state, published_at, message_id)
+        select event_id, ${destination}, get_byte(uuid_send(key), 0) & 63, key, sequence, ${sampleBytes},
+               clock_timestamp() - ${ageDays} * interval '1 day', '${state}',
+               ${state === 'published' ? `clock_timestamp() - ${ageDays} * interval '1 day', gen_random_uuid()::text` : 'null, null'}
           from made
          order by i;
         commit;

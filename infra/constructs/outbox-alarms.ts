@@ -4,18 +4,23 @@ import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import type { EventQueue } from './event-queue.ts';
+import type { Janitor } from './janitor.ts';
 import type { Outbox } from './outbox.ts';
 
 export interface OutboxAlarmsProps {
   readonly outbox: Outbox;
   /** Queues whose dead letters raise an alarm: a name, and the queue. */
   readonly queues: Readonly<Record<string, EventQueue>>;
+  /** Without one, nothing watches that tables stay bounded. */
+  readonly janitor?: Janitor;
   /** Told when an alarm is raised and when it goes back. */
   readonly topic: ITopic;
   /** An event that waits longer than this is late. Default: 2 minutes. */
   readonly oldestPendingAge?: Duration;
   /** A relay that was not seen for longer than this is gone. Default: 4 minutes (two starts may lie nearly two apart). */
   readonly relaySilence?: Duration;
+  /** What is older than it need be by more than this shows that the janitor does not keep up. Default: 1 day. */
+  readonly pruneLag?: Duration;
   /** Length of one measurement. Default: 1 minute, the rhythm of the monitor and of SQS's own metrics. */
   readonly period?: Duration;
 }
@@ -32,6 +37,9 @@ interface AlarmText {
 const PERSISTENT = { datapointsToAlarm: 3, evaluationPeriods: 5 };
 /** A dead letter or a parked event stays until somebody acts; two of three only guards against a sample that is wrong. */
 const PRESENT = { datapointsToAlarm: 2, evaluationPeriods: 3 };
+
+/** The janitor measures at the end of each run, every five minutes. */
+const JANITOR_PERIOD = Duration.minutes(15);
 
 /** The alarms of an outbox. Each says what it means and which runbook to open. */
 export class OutboxAlarms extends Construct {
@@ -115,7 +123,22 @@ export class OutboxAlarms extends Construct {
         { ...PRESENT, treatMissingData: TreatMissingData.NOT_BREACHING },
       ),
     );
-    this.alarms = [...lag, relay, ...waiting, unroutable, ...dead];
+    const pruneLag = props.pruneLag ?? Duration.days(1);
+    const { janitor } = props;
+    const metrics = janitor?.areas.map((area) => [area, janitor.metricPruneLag(area, JANITOR_PERIOD)] as const) ?? [];
+    const pruning = metrics.map(([area, metric]) =>
+      this.alarm(
+        {
+          name: `prune-lag-${area}`,
+          meaning: `Old rows of the ${area} are overdue by more than ${pruneLag.toHours()} hours, or the janitor fails: tables grow.`,
+          runbook: 'prune-lag',
+        },
+        metric,
+        pruneLag.toSeconds(),
+        { ...PERSISTENT, treatMissingData: TreatMissingData.BREACHING },
+      ),
+    );
+    this.alarms = [...lag, relay, ...waiting, unroutable, ...dead, ...pruning];
     const action = new SnsAction(props.topic);
     for (const alarm of this.alarms) {
       alarm.addAlarmAction(action);

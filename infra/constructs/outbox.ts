@@ -1,14 +1,14 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
-import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
-import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
-import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets';
+import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { EventQueue } from './event-queue.ts';
-import { type FunctionDefaults, NodeFunction, SCHEDULE_EVENT_AGE } from './node-function.ts';
+import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { OutboxDatabase } from './outbox-database.ts';
+import { startEvery } from './scheduled.ts';
 
 export interface OutboxProps extends FunctionDefaults {
   readonly database: OutboxDatabase;
@@ -26,9 +26,9 @@ export interface OutboxProps extends FunctionDefaults {
 /** A run that has reached its end still finishes what is in flight: a send takes 5 s at most, a statement 10. */
 const GRACE = Duration.seconds(30);
 /** Schedules are precise to a minute, no better: two starts can lie nearly two minutes apart. */
-const EVERY_MINUTE = ScheduleExpression.rate(Duration.minutes(1));
+const EVERY_MINUTE = Duration.minutes(1);
 /** The namespace of every metric of this project. */
-const METRIC_NAMESPACE = 'SealedOutbox';
+export const METRIC_NAMESPACE = 'SealedOutbox';
 
 /**
  * The relay, which takes events from the outbox to their destinations, and the monitor, which measures from the database's
@@ -75,7 +75,11 @@ export class Outbox extends Construct {
     // One connection a run; so many runs overlap at most, and one more where a start is late.
     const runs = Math.ceil(longestRun.plus(GRACE).toSeconds() / 60) + 1;
     database.connect(this.relayFunction, { user: 'sealed_relay', roles: ['outbox_relay'] }, runs);
-    this.relaySchedule = this.everyMinute('RelaySchedule', slot, this.relayFunction);
+    this.relaySchedule = startEvery(this, 'RelaySchedule', {
+      scheduleName: slot,
+      rate: EVERY_MINUTE,
+      fn: this.relayFunction,
+    });
 
     this.monitorFunction = new NodeFunction(this, 'Monitor', {
       ...props,
@@ -87,7 +91,11 @@ export class Outbox extends Construct {
       scheduled: true,
     });
     database.connect(this.monitorFunction, { user: 'sealed_monitor', roles: ['outbox_monitor'] });
-    this.monitorSchedule = this.everyMinute('MonitorSchedule', `${this.installation}-monitor`, this.monitorFunction);
+    this.monitorSchedule = startEvery(this, 'MonitorSchedule', {
+      scheduleName: `${this.installation}-monitor`,
+      rate: EVERY_MINUTE,
+      fn: this.monitorFunction,
+    });
   }
 
   /** Age of the oldest event that waits for `destination`, in seconds; parked and blocked ones do not count. */
@@ -122,26 +130,6 @@ export class Outbox extends Construct {
       dimensionsMap: { Installation: this.installation, ...dimensions },
       statistic: Stats.MAXIMUM,
       period,
-    });
-  }
-
-  private everyMinute(id: string, scheduleName: string, fn: LambdaFunction): Schedule {
-    const role = new Role(this, `${id}Role`, {
-      assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
-        conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
-      }),
-      description: `Starts ${scheduleName}`,
-    });
-    role.addToPolicy(new PolicyStatement({ actions: ['lambda:InvokeFunction'], resources: [fn.functionArn] }));
-    return new Schedule(this, id, {
-      scheduleName,
-      schedule: EVERY_MINUTE,
-      // CDK would also allow every version of the function, with a wildcard.
-      target: new LambdaInvoke(fn, {
-        role: role.withoutPolicyUpdates(),
-        maxEventAge: SCHEDULE_EVENT_AGE,
-        retryAttempts: 0,
-      }),
     });
   }
 }

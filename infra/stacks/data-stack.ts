@@ -2,7 +2,7 @@ import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib'
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import { BusToQueue, EventQueue } from '../index.ts';
+import { BusToQueue, EventArchive, EventQueue } from '../index.ts';
 import type { Stage } from '../stages.ts';
 
 export interface DataStackProps extends StackProps {
@@ -12,13 +12,15 @@ export interface DataStackProps extends StackProps {
 /** `source` of the sample's catalogue; a test holds it against that. */
 const SOURCE = '/invoices';
 
-/** What holds data and outlives a new version of the functions: queues, the bus with the rule that fills one of them, the alarm topic. */
+/** What holds data and outlives a new version of the functions: queues, the bus with the rule that fills one of them, the archive, the alarm topic. */
 export class DataStack extends Stack {
   readonly ledgerQueue: EventQueue;
   readonly analyticsQueue: EventQueue;
   readonly notificationsQueue: EventQueue;
   readonly bus: EventBus;
   readonly alarmTopic: Topic;
+  /** Where the stage keeps events that leave the outbox. */
+  readonly archive: EventArchive | undefined;
 
   constructor(scope: Construct, id: string, props: DataStackProps) {
     super(scope, id, props);
@@ -48,6 +50,8 @@ export class DataStack extends Stack {
       enforceSSL: true,
     });
 
+    this.archive = stage.retention.archive ? new EventArchive(this, 'Archive') : undefined;
+
     new CfnOutput(this, 'LedgerQueueUrl', { value: this.ledgerQueue.queue.queueUrl });
     new CfnOutput(this, 'LedgerDeadLetterQueueUrl', { value: this.ledgerQueue.deadLetterQueue.queueUrl });
     new CfnOutput(this, 'AnalyticsQueueUrl', { value: this.analyticsQueue.queue.queueUrl });
@@ -57,6 +61,7 @@ export class DataStack extends Stack {
       value: this.notificationsQueue.deadLetterQueue.queueUrl,
     });
     new CfnOutput(this, 'EventBusName', { value: this.bus.eventBusName });
+    if (this.archive !== undefined) new CfnOutput(this, 'ArchiveBucketName', { value: this.archive.bucket.bucketName });
     new CfnOutput(this, 'AlarmTopicArn', { value: this.alarmTopic.topicArn });
 
     if (stage.keepsData) RemovalPolicies.of(this).retain();

@@ -1,13 +1,15 @@
-import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { CfnOutput, Duration, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import {
   type DatabaseConnection,
+  type EventArchive,
   EventApi,
   EventConsumer,
   type EventQueue,
+  Janitor,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
@@ -24,6 +26,8 @@ export interface ServiceStackProps extends StackProps {
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
   readonly alarmTopic: ITopic;
+  /** Where events go before they are deleted. Without one they are deleted only. */
+  readonly archive: EventArchive | undefined;
 }
 
 /** What runs: the outbox, the sample service that writes invoices, the ledger, analytics and notifications that read them, and the alarms. */
@@ -81,9 +85,20 @@ export class ServiceStack extends Stack {
       login: { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
       access: stage.apiAccess,
     });
+    const janitor = new Janitor(this, 'Janitor', {
+      ...defaults,
+      installation: outbox.installation,
+      database,
+      keep: stage.retention,
+      archive: props.archive,
+      // A client that repeats a request does so within minutes.
+      also: { 'sample.prune_idempotency': Duration.days(7) },
+      roles: ['sample_janitor'],
+    });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
       outbox,
+      janitor,
       queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
       topic: props.alarmTopic,
     });
@@ -93,6 +108,7 @@ export class ServiceStack extends Stack {
       database.migrateFunction,
       outbox.relayFunction,
       outbox.monitorFunction,
+      janitor.function,
       ledger.function,
       analytics.function,
       notifications.function,
@@ -114,6 +130,7 @@ export class ServiceStack extends Stack {
       ApiId: invoices.api.apiId,
       ApiFunctionName: invoices.function.functionName,
       AnalyticsFunctionName: analytics.function.functionName,
+      JanitorFunctionName: janitor.function.functionName,
       LedgerFunctionName: ledger.function.functionName,
       MigrateFunctionName: database.migrateFunction.functionName,
       MonitorFunctionName: outbox.monitorFunction.functionName,

@@ -22,7 +22,7 @@ const AREAS: readonly (readonly string[])[] = [
   ['errors'],
   ['telemetry'],
   ['database'],
-  ['events'],
+  ['events', 'archive', 'retention'],
   ['outbox', 'inbox'],
 ];
 

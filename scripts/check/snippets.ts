@@ -28,6 +28,7 @@ export function snippetsOf(document: string, text: string): Snippet[] {
 /** The library by its name stands for these doors. */
 const DOORS: Readonly<Record<string, string>> = {
   'sealed-outbox': 'shared/outbox/index.ts',
+  'sealed-outbox/archive': 'shared/archive/index.ts',
   'sealed-outbox/consumer': 'shared/inbox/index.ts',
   'sealed-outbox/database': 'shared/database/index.ts',
   'sealed-outbox/events': 'shared/events/index.ts',

@@ -46,6 +46,7 @@ export { type HeldEvent, type HeldPage, listHeld, type ListHeldOptions } from '.
 export { HeldOperationError } from './operate/operation-error.ts';
 export { showHeld, type ShownEvent } from './operate/show-held.ts';
 export type { Mode, StartingPoint } from './order.ts';
+export { type InboxRetention, inboxWalks } from './prune.ts';
 export type { UnknownTypes } from './work.ts';
 /** What a consumer logs and counts into, for those who build one. */
 export { emfMetrics, type EmfOptions, type Log, type Metrics, noMetrics } from '../telemetry/index.ts';

@@ -17,6 +17,7 @@
  * 3. `lag.ts`             what waits, seen independently of the relay.
  * 4. `operate/`           what a person does about it: list what is parked, send it again, leave it out, let go what it blocked, go on after a
  *                         restore. The SQL side is `migrations/outbox/0006_operations.sql`: each act locks, looks again, and is audited.
+ * 5. `janitor/`           archives and deletes what is out everywhere and old. The SQL side is `migrations/outbox/0008_retention.sql`.
  */
 export type { AnyEvent } from './append.ts';
 export type { Cause } from './cause.ts';
@@ -37,6 +38,7 @@ export {
   EventTypeUnknownError,
   NotATransactionError,
 } from './errors.ts';
+export { type OutboxRetention, outboxWalks } from './janitor/outbox-walks.ts';
 export { type DestinationLag, type Lag, readLag } from './lag.ts';
 export { listParked, type ListParkedOptions, type ParkedDelivery, type ParkedPage } from './operate/list-parked.ts';
 export { OperationError } from './operate/operation-error.ts';

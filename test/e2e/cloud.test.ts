@@ -8,6 +8,7 @@ import {
   LambdaClient,
   PutFunctionConcurrencyCommand,
 } from '@aws-sdk/client-lambda';
+import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import {
   CreateQueueCommand,
@@ -23,6 +24,8 @@ import { readFacts } from '../../local/check/facts.ts';
 import { arrival, checkTraffic } from '../../local/check/run.ts';
 import { invoiceBody, postJson, sendInvoice } from '../../local/check/traffic.ts';
 import { asSuperuser } from '../../local/postgres.ts';
+import { readArchive, s3Archive } from '../../shared/archive/index.ts';
+import { allOf } from '../support/archive-conformance.ts';
 import { killFunction } from './function-process.ts';
 import { until } from './until.ts';
 
@@ -40,6 +43,42 @@ afterAll(() => {
 const output = (name: string): string => outputs[name] ?? `the stacks have no output ${name}`;
 const facts = async () => asSuperuser(cloud.database, cloud.database.name, readFacts);
 const arrived = async () => asSuperuser(cloud.database, cloud.database.name, async (db) => arrival(db));
+
+// First, because a walk ends before the first delivery that is young.
+describe('the deployed janitor', () => {
+  it('puts an old event into the bucket and takes it out of the outbox', async () => {
+    const id = '01900000-0000-7000-8000-000000000001';
+    const data = '{"big": 12345678901234567890}';
+    await asSuperuser(cloud.database, cloud.database.name, async (db) => {
+      await db.query(
+        `insert into outbox.event (id, aggregate_type, aggregate_id, sequence, type, schema_version, data, occurred_at)
+         values ($1, 'invoice', 'old', 1, 'invoice.issued', 1, $2, '2026-01-02T03:04:05Z')`,
+        [id, data],
+      );
+      await db.query(
+        `insert into outbox.delivery (event_id, aggregate_key, sequence, destination, partition, bytes, state, created_at, published_at)
+         select $1, outbox.aggregate_key('invoice', 'old'), 1, min(number), 0, 1, 'published', '2026-01-02', '2026-01-02' from outbox.destination`,
+        [id],
+      );
+    });
+    const { FunctionError } = await lambda.send(
+      new InvokeCommand({
+        FunctionName: output('JanitorFunctionName'),
+        InvocationType: 'RequestResponse',
+        Payload: '{}',
+      }),
+    );
+    expect(FunctionError).toBeUndefined();
+    const bucket = new S3Client({ ...client, forcePathStyle: true });
+    try {
+      const archived = await allOf(readArchive(s3Archive({ client: bucket, bucket: output('ArchiveBucketName') })));
+      expect(archived).toEqual([expect.objectContaining({ id, data, occurredAt: '2026-01-02T03:04:05.000000Z' })]);
+    } finally {
+      bucket.destroy();
+    }
+    expect((await facts()).events.map((event) => event.id)).not.toContain(id);
+  });
+});
 
 describe('the deployed way of an event', () => {
   it('carries an invoice from the API to its effect in the ledger, within 1.5 s at the median while idle', async () => {

@@ -21,13 +21,15 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         ...names.map((name) => `sealed-outbox-${stage}-service-orphaned-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-dead-letters-${name}`),
         `sealed-outbox-${stage}-service-relay-silent`,
+        `sealed-outbox-${stage}-service-prune-lag-outbox`,
+        `sealed-outbox-${stage}-service-prune-lag-inbox`,
         `sealed-outbox-${stage}-service-unroutable`,
       ]),
     );
   });
 
   it('go off when measurements are missing, because then nobody knows', () => {
-    for (const name of ['oldest-pending-age-ledger', 'relay-silent']) {
+    for (const name of ['oldest-pending-age-ledger', 'relay-silent', 'prune-lag-outbox', 'prune-lag-inbox']) {
       expect(named(name)?.['TreatMissingData']).toBe('breaching');
     }
     // The two above say so; these keep what was last known.
@@ -80,6 +82,12 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       MetricName: 'RelaySilence',
       Dimensions: [installation],
       Threshold: stage === 'local' ? 90 : 240,
+    });
+    expect(named('prune-lag-inbox')).toMatchObject({
+      MetricName: 'PruneLag',
+      Dimensions: [{ Name: 'Area', Value: 'inbox' }, installation],
+      Threshold: 86_400,
+      Period: 900,
     });
     expect(named('unroutable')).toMatchObject({ MetricName: 'Unroutable', Dimensions: [installation], Threshold: 0 });
     expect(named('dead-letters-ledger')).toMatchObject({

@@ -12,7 +12,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   });
 
   it('show stack traces of the source, not of the bundle', () => {
-    for (const name of ['relay', 'monitor', 'migrate', 'ledger', 'analytics', 'notifications', 'api']) {
+    for (const name of ['relay', 'monitor', 'janitor', 'migrate', 'ledger', 'analytics', 'notifications', 'api']) {
       expect(variablesOf(named(name)[1])['NODE_OPTIONS']).toBe('--enable-source-maps');
     }
   });
@@ -68,7 +68,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
 
   it('are created after the migration that makes their database users', () => {
     const [trigger] = resources('Custom::Trigger').map(([id]) => id);
-    for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'notifications', 'api'])
+    for (const name of ['relay', 'monitor', 'janitor', 'ledger', 'analytics', 'notifications', 'api'])
       expect(named(name)[1].DependsOn).toContain(trigger);
   });
 
@@ -86,6 +86,11 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 40 },
       { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'], connections: 40 },
       { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'], connections: 40 },
+      {
+        user: 'sealed_janitor',
+        roles: ['outbox_janitor', ...(stage === 'dev' ? [] : ['outbox_archiver']), 'inbox_janitor', 'sample_janitor'],
+        connections: 2,
+      },
     ]);
   });
 

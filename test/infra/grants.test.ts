@@ -81,18 +81,29 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
 
   it('give each function a database user of its own', () => {
     const users = functions.map(([, fn]) => variablesOf(fn)['DATABASE_USER']).filter((user) => user !== undefined);
-    const names = ['analytics', 'api', 'ledger', 'migrator', 'monitor', 'notifications', 'relay'];
+    const names = ['analytics', 'api', 'janitor', 'ledger', 'migrator', 'monitor', 'notifications', 'relay'];
     expect(users).toHaveLength(names.length);
     expect(new Set(users)).toEqual(new Set(names.map((name) => `sealed_${name}`)));
     if (stage === 'local') return;
-    for (const name of ['analytics', 'api', 'ledger', 'monitor', 'notifications', 'relay']) {
+    for (const name of ['analytics', 'api', 'janitor', 'ledger', 'monitor', 'notifications', 'relay']) {
       const connect = statementsOf(name).find(({ Action }) => Action === 'rds-db:connect');
       expect(JSON.stringify(connect?.Resource)).toMatch(new RegExp(`:dbuser:cluster-EXAMPLE/sealed_${name}"`));
     }
   });
 
+  it('let the janitor add to the archive of events, and neither read nor delete there', () => {
+    const archive = stage === 'dev' ? [] : ['s3:PutObject'];
+    expect(actionsOf('janitor')).toEqual(new Set([...LOGS, ...CONNECT, ...archive]));
+    const added = statementsOf('janitor').filter(({ Action }) => Action === 's3:PutObject');
+    expect(added).toHaveLength(archive.length);
+    for (const { Resource } of added) expect(JSON.stringify(Resource)).toMatch(/ArchiveBucket.*Arn[^*]*"\/events\/\*"/);
+  });
+
   it('allow nothing on everything', () => {
-    const allowed = policies.flatMap(([, policy]) => statementsIn(policy)).filter(({ Effect }) => Effect === 'Allow');
+    const allowed = policies
+      .flatMap(([, policy]) => statementsIn(policy))
+      // What it adds to the archive has names that it makes itself.
+      .filter(({ Effect, Action }) => Effect === 'Allow' && Action !== 's3:PutObject');
     expect(allowed.length).toBeGreaterThan(8);
     for (const statement of allowed) {
       expect(JSON.stringify([statement.Action, statement.Resource])).not.toContain('*');

@@ -1,0 +1,102 @@
+import { S3Client } from '@aws-sdk/client-s3';
+import { type Archive, folderArchive, s3Archive } from '../../shared/archive/index.ts';
+import { SealedOutboxError } from '../../shared/errors/index.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The environment of the janitor is wrong. Thrown at start; nothing was deleted. */
+export class JanitorConfigError extends SealedOutboxError {
+  constructor(message: string) {
+    super('JANITOR_CONFIG', `${message} Nothing was deleted.`);
+  }
+}
+
+export interface JanitorConfig {
+  /** Seconds; undefined: the outbox is not pruned. */
+  readonly outboxSeconds: number | undefined;
+  /** Seconds; undefined: the inbox is not pruned. */
+  readonly inboxSeconds: number | undefined;
+  /** SQL functions of other areas, `schema.name(keep interval, page integer)`, and how long what they delete is kept. */
+  readonly also: readonly { readonly name: string; readonly keepSeconds: number }[];
+  readonly archive: ArchiveAddress | undefined;
+  /** Seconds that a run takes at most. */
+  readonly maxSeconds: number;
+  readonly rest: number;
+}
+
+type ArchiveAddress =
+  | { readonly kind: 's3'; readonly bucket: string }
+  | { readonly kind: 'folder'; readonly path: string };
+
+const DAY = 86_400;
+
+/**
+ * Reads
+ *
+ * - `OUTBOX_KEEP_DAYS` (14) and `INBOX_KEEP_DAYS` (35): days, or `none` for an area that is not pruned by this function
+ * - `JANITOR_ARCHIVE`: `none` (the default), `s3://bucket`, or `file:///folder`
+ * - `JANITOR_ALSO`: JSON such as `{"sample.prune_idempotency": 7}`: functions of your own, and days
+ * - `JANITOR_MAX_SECONDS` (240), and `JANITOR_REST` (1): rest after each page, as a multiple of the time that it took
+ *
+ * @throws JanitorConfigError (`JANITOR_CONFIG`) naming the variable
+ */
+export function janitorConfig(env: Environment): JanitorConfig {
+  return {
+    outboxSeconds: days('OUTBOX_KEEP_DAYS', env['OUTBOX_KEEP_DAYS'] ?? '14'),
+    inboxSeconds: days('INBOX_KEEP_DAYS', env['INBOX_KEEP_DAYS'] ?? '35'),
+    also: also(env['JANITOR_ALSO'] ?? '{}'),
+    archive: archiveAddress(env['JANITOR_ARCHIVE'] ?? 'none'),
+    maxSeconds: positive('JANITOR_MAX_SECONDS', env['JANITOR_MAX_SECONDS'] ?? '240'),
+    rest: positive('JANITOR_REST', env['JANITOR_REST'] ?? '1'),
+  };
+}
+
+function days(name: string, value: string): number | undefined {
+  return value === 'none' ? undefined : positive(name, value, ' of days, or none') * DAY;
+}
+
+function positive(name: string, value: string, what = ''): number {
+  const number = Number(value);
+  if (value.trim() === '' || !Number.isFinite(number) || number <= 0)
+    throw new JanitorConfigError(`${name} must be a positive number${what}.`);
+  return number;
+}
+
+function also(json: string): JanitorConfig['also'] {
+  const form = 'JANITOR_ALSO must be JSON such as {"sample.prune_idempotency": 7}: a function, and days.';
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw new JanitorConfigError(form);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new JanitorConfigError(form);
+  return Object.entries(value).map(([name, keepDays]) => {
+    if (!/^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$/.test(name) || typeof keepDays !== 'number' || !(keepDays > 0)) {
+      throw new JanitorConfigError(form);
+    }
+    return { name, keepSeconds: keepDays * DAY };
+  });
+}
+
+function archiveAddress(value: string): ArchiveAddress | undefined {
+  if (value === 'none') return undefined;
+  const [, bucket] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/?$/.exec(value) ?? [];
+  if (bucket !== undefined) return { kind: 's3', bucket };
+  const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
+  if (path !== undefined) return { kind: 'folder', path };
+  throw new JanitorConfigError('JANITOR_ARCHIVE must be none, s3://bucket or file:///folder.');
+}
+
+/** The archive, and what ends its connections. */
+export function openArchive(address: ArchiveAddress, env: Environment): { archive: Archive; close(): void } {
+  if (address.kind === 'folder') return { archive: folderArchive(address.path), close() {} };
+  const client = new S3Client({
+    // A put that is repeated writes the same object again.
+    maxAttempts: 3,
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000 },
+    // An endpoint of one's own has no host name for each bucket.
+    forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
+  });
+  return { archive: s3Archive({ client, bucket: address.bucket }), close: () => client.destroy() };
+}

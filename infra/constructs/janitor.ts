@@ -1,0 +1,85 @@
+import { Duration } from 'aws-cdk-lib';
+import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
+import { Construct } from 'constructs';
+import type { EventArchive } from './event-archive.ts';
+import { type FunctionDefaults, NodeFunction } from './node-function.ts';
+import { METRIC_NAMESPACE } from './outbox.ts';
+import type { OutboxDatabase } from './outbox-database.ts';
+import { startEvery } from './scheduled.ts';
+
+export interface JanitorProps extends FunctionDefaults {
+  /** The `Installation` dimension of its metrics, as `Outbox.installation`. */
+  readonly installation: string;
+  readonly database: OutboxDatabase;
+  /**
+   * How long an event stays after it was published everywhere, and a dedupe row by its event's own time. The latter no shorter than a message can lie in
+   * all the queues on its way.
+   */
+  readonly keep: { readonly outbox: Duration; readonly inbox: Duration };
+  /** Where events go before they are deleted. Without one they are deleted only. */
+  readonly archive?: EventArchive | undefined;
+  /** SQL functions that delete old rows of your own, `schema.name(keep interval, page integer)`, and how long these are kept. */
+  readonly also?: Readonly<Record<string, Duration>>;
+  /** Roles of the database that those need. */
+  readonly roles?: readonly string[];
+}
+
+/** What a run takes at most; the next one goes on where it ended. */
+const LONGEST_RUN = Duration.minutes(4);
+
+/** Deletes what is no longer needed, in small pages and for half of the time at most, every five minutes. */
+export class Janitor extends Construct {
+  readonly function: LambdaFunction;
+  readonly schedule: Schedule;
+  /** The `Area` dimension of its metrics. */
+  readonly areas = ['outbox', 'inbox'] as const;
+  private readonly installation: string;
+
+  constructor(scope: Construct, id: string, props: JanitorProps) {
+    super(scope, id);
+    this.installation = props.installation;
+    const { keep, archive, also = {}, roles = [] } = props;
+    this.function = new NodeFunction(this, 'Function', {
+      ...props,
+      entry: 'functions/janitor/index.ts',
+      serviceName: 'janitor',
+      description: 'Archives and deletes events and dedupe rows that are no longer needed',
+      timeout: LONGEST_RUN.plus(Duration.minutes(1)),
+      memorySize: 1024,
+      environment: {
+        OUTBOX_INSTALLATION: props.installation,
+        OUTBOX_KEEP_DAYS: String(keep.outbox.toDays()),
+        INBOX_KEEP_DAYS: String(keep.inbox.toDays()),
+        JANITOR_ARCHIVE: archive === undefined ? 'none' : `s3://${archive.bucket.bucketName}`,
+        JANITOR_ALSO: JSON.stringify(
+          Object.fromEntries(Object.entries(also).map(([name, duration]) => [name, duration.toDays()])),
+        ),
+        JANITOR_MAX_SECONDS: String(LONGEST_RUN.toSeconds()),
+      },
+      scheduled: true,
+    });
+    archive?.grantAdd(this.function);
+    props.database.connect(this.function, {
+      user: 'sealed_janitor',
+      roles: ['outbox_janitor', ...(archive === undefined ? [] : ['outbox_archiver']), 'inbox_janitor', ...roles],
+    });
+    this.schedule = startEvery(this, 'Schedule', {
+      scheduleName: `${props.installation}-janitor`,
+      rate: Duration.minutes(5),
+      fn: this.function,
+    });
+  }
+
+  /** Seconds by which old rows of `area` are overdue. No value while the janitor fails there. */
+  metricPruneLag(area: 'outbox' | 'inbox', period = Duration.minutes(15)): Metric {
+    return new Metric({
+      namespace: METRIC_NAMESPACE,
+      metricName: 'PruneLag',
+      dimensionsMap: { Installation: this.installation, Area: area },
+      statistic: Stats.MAXIMUM,
+      period,
+    });
+  }
+}

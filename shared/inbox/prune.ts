@@ -1,0 +1,44 @@
+import type { Queryable } from '../database/index.ts';
+import type { Walk } from '../retention/index.ts';
+
+export interface InboxRetention {
+  /**
+   * A dedupe row stays until its event is so old, by the event's own time. Seconds. No shorter than the window beyond which consumers hold events
+   * instead of applying them, or an effect could happen twice.
+   */
+  readonly keepSeconds: number;
+  /** Dedupe rows of a page at most. Default: 5,000. */
+  readonly page?: number;
+  /** How often a walk starts at the beginning, for what an earlier one had to leave behind. Default: an hour. Seconds. */
+  readonly sweepSeconds?: number;
+}
+
+/**
+ * A walk through the dedupe rows of each consumer that has any, and the answers of their events' finished calls; what may go is decided by
+ * `migrations/inbox/0004_retention.sql`. Role: `inbox_janitor`.
+ */
+export async function inboxWalks(db: Queryable, options: InboxRetention): Promise<Walk[]> {
+  const { keepSeconds, page = 5_000, sweepSeconds = 3_600 } = options;
+  const { rows: consumers } = await db.query('select consumer from inbox.pruned_consumers() as c (consumer)');
+  return consumers.map(({ consumer }) => ({
+    area: 'inbox',
+    name: `processed by ${consumer}`,
+    async begin() {
+      const { rows } = await db.query(`select inbox.begin_walk($1, $2 * interval '1 second') as mark`, [
+        consumer,
+        sweepSeconds,
+      ]);
+      return rows[0].mark as string;
+    },
+    async page(mark) {
+      const { rows } = await db.query(`select * from inbox.prune($1, $2::uuid, $3 * interval '1 second', $4)`, [
+        consumer,
+        mark,
+        keepSeconds,
+        page,
+      ]);
+      const [{ reached, more, behind_seconds: behindSeconds, processed, calls }] = rows;
+      return { mark: reached, more, behindSeconds, removed: { processed_event: processed, external_call: calls } };
+    },
+  }));
+}

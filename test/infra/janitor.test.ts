@@ -1,0 +1,89 @@
+import { App, Duration, Stack } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import { describe, expect, it } from 'vitest';
+import { janitorConfig } from '../../functions/janitor/config.ts';
+import { EventArchive } from '../../infra/index.ts';
+import { synthesise, variablesOf } from './synthesised.ts';
+
+describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (stage) => {
+  const { resources, functionNamed } = synthesise(stage);
+  const [id, janitor] = functionNamed('janitor');
+  const buckets = resources('AWS::S3::Bucket');
+
+  it('starts every five minutes and ends before the next one does', () => {
+    const [, schedule] = resources('AWS::Scheduler::Schedule').find(
+      ([, { Properties }]) => Properties['Target'].Arn['Fn::GetAtt'][0] === id,
+    )!;
+    expect(schedule.Properties['ScheduleExpression']).toBe('rate(5 minutes)');
+    expect(janitor.Properties['Timeout']).toBe(300);
+  });
+
+  it('is set as its function reads it, and keeps dedupe rows longer than a message lies in queue and dead-letter queue', () => {
+    const variables = variablesOf(janitor);
+    const config = janitorConfig({ ...variables, JANITOR_ARCHIVE: 'none' });
+    expect(config).toMatchObject({
+      maxSeconds: 240,
+      outboxSeconds: 14 * 86_400,
+      also: [{ name: 'sample.prune_idempotency', keepSeconds: 7 * 86_400 }],
+    });
+    const queued = resources('AWS::SQS::Queue').map(
+      ([, { Properties }]) => Properties['MessageRetentionPeriod'] as number,
+    );
+    expect(config.inboxSeconds).toBeGreaterThan(2 * Math.max(...queued));
+    expect(JSON.stringify(variables['JANITOR_ARCHIVE'])).toMatch(
+      stage === 'dev' ? /^"none"$/ : /"s3:\/\/".*ArchiveBucket/,
+    );
+  });
+
+  it('has an archive, but for a stage that is disposable', () => {
+    expect(buckets).toHaveLength(stage === 'dev' ? 0 : 1);
+    for (const [, bucket] of buckets) expect(bucket.DeletionPolicy).toBe(stage === 'prod' ? 'Retain' : 'Delete');
+  });
+});
+
+describe('an archive of events', () => {
+  const { resources } = synthesise('prod');
+  const [[name, bucket]] = resources('AWS::S3::Bucket') as [[string, { Properties: Record<string, unknown> }]];
+
+  it('is private, encrypted and versioned', () => {
+    expect(bucket.Properties).toMatchObject({
+      PublicAccessBlockConfiguration: {
+        BlockPublicAcls: true,
+        BlockPublicPolicy: true,
+        IgnorePublicAcls: true,
+        RestrictPublicBuckets: true,
+      },
+      BucketEncryption: {
+        ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+      },
+      VersioningConfiguration: { Status: 'Enabled' },
+      OwnershipControls: { Rules: [{ ObjectOwnership: 'BucketOwnerEnforced' }] },
+    });
+  });
+
+  it('refuses callers without TLS', () => {
+    const [[, policy]] = resources('AWS::S3::BucketPolicy') as [
+      [string, { Properties: Record<string, { Statement: object[] }> }],
+    ];
+    expect(policy.Properties['Bucket']).toEqual({ Ref: name });
+    expect(policy.Properties['PolicyDocument']?.Statement).toContainEqual(
+      expect.objectContaining({
+        Effect: 'Deny',
+        Action: 's3:*',
+        Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+      }),
+    );
+  });
+
+  it('becomes cheap after a month, and forgets only where it is told to', () => {
+    const rulesOf = (props: ConstructorParameters<typeof EventArchive>[2]) => {
+      const stack = new Stack(new App({ builtinCloudFormationValidation: false }), 'Any');
+      new EventArchive(stack, 'Archive', props);
+      const [found] = Object.values(Template.fromStack(stack).findResources('AWS::S3::Bucket'));
+      return found?.['Properties'].LifecycleConfiguration.Rules[0];
+    };
+    expect(rulesOf({})).toMatchObject({ Transitions: [{ StorageClass: 'GLACIER_IR', TransitionInDays: 30 }] });
+    expect(rulesOf({})).not.toHaveProperty('ExpirationInDays');
+    expect(rulesOf({ expireAfter: Duration.days(400) })).toMatchObject({ ExpirationInDays: 400 });
+  });
+});
