@@ -8,6 +8,7 @@ import { latency } from './latency.ts';
 import { memory } from './memory.ts';
 import { peers } from './peers.ts';
 import { pinned } from './pinned.ts';
+import { replay } from './replay.ts';
 import { twoRelays } from './two-relays.ts';
 import { wal } from './wal.ts';
 
@@ -23,5 +24,6 @@ export const relayBenchmarks: readonly Benchmark[] = [
   pinned,
   hotAggregate,
   blocked,
+  replay,
   memory,
 ];

@@ -17,6 +17,8 @@ export interface EnvelopeRow {
   /** JSON text as stored. */
   readonly data: string;
   readonly metadata: EventMetadata | null;
+  /** Number of the replay that sends it again; absent in what is live. */
+  readonly replay?: number;
 }
 
 /** Where an event comes from. All of it travels in the clear. */
@@ -53,6 +55,7 @@ export function buildEnvelope(row: EnvelopeRow): string {
     traceparent: metadata?.traceparent,
     correlationid: metadata?.correlationid,
     causationid: metadata?.causationid,
+    replay: row.replay,
   });
   return escapeForQueue(`${head.slice(0, -1)},"data":${row.data}}`);
 }

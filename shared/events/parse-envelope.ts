@@ -16,6 +16,8 @@ export interface ReceivedEvent<Type extends string = string, Data = unknown> {
   readonly traceparent: string | undefined;
   readonly correlationid: string | undefined;
   readonly causationid: string | undefined;
+  /** Number of the replay that sent it again; absent in what is live. */
+  readonly replay?: number;
   /** Parsed, not yet checked against a schema. Integers beyond 2^53 have lost digits here; the body has them all. */
   readonly data: Data;
 }
@@ -93,6 +95,8 @@ export function parseEnvelope(body: string): ParsedEnvelope {
   if (!isOptionalText(correlationid)) return broken('correlationid is not a string');
   const causationid = own(envelope, 'causationid');
   if (!isOptionalText(causationid)) return broken('causationid is not a string');
+  const replay = own(envelope, 'replay');
+  if (!isOptionalReplay(replay)) return broken('replay is not an integer from 1 to 2147483647');
   if (!Object.hasOwn(envelope, 'data')) return broken('data is missing');
 
   return {
@@ -109,6 +113,7 @@ export function parseEnvelope(body: string): ParsedEnvelope {
       traceparent,
       correlationid,
       causationid,
+      ...(replay !== undefined && { replay }),
       data: envelope['data'],
     },
   };
@@ -129,6 +134,10 @@ function broken(reason: string): ParsedEnvelope {
 
 function isOptionalText(value: unknown): value is string | undefined {
   return value === undefined || (typeof value === 'string' && isStorableText(value));
+}
+
+function isOptionalReplay(value: unknown): value is number | undefined {
+  return value === undefined || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 2_147_483_647);
 }
 
 function parseSequence(value: unknown): bigint | null {

@@ -18,6 +18,7 @@ import { noteWaiting, type Work } from './work.ts';
  * - `ignored`: the consumer has no handler for its type
  * - `too-old`: no upcaster takes its version, and the type's `older` is `ignore`
  * - `older`: mode `latest`, and a newer one was applied
+ * - `not-accepted`: it belongs to a replay that the consumer takes no part in
  * - `held`: it is in `inbox.held_event`
  */
 export type Applied =
@@ -26,6 +27,7 @@ export type Applied =
   | { readonly kind: 'ignored' }
   | { readonly kind: 'too-old' }
   | { readonly kind: 'older' }
+  | { readonly kind: 'not-accepted' }
   | { readonly kind: 'held'; readonly reason: HeldReason; readonly expected?: bigint };
 
 /**
@@ -75,7 +77,8 @@ function outcomeOf({ outcome, expected }: Taken): Applied {
     case 'held':
       return { kind: 'repeat' };
     case 'older':
-      return { kind: 'older' };
+    case 'not-accepted':
+      return { kind: outcome };
     default:
       return { kind: 'held', reason: outcome, expected: BigInt(expected) };
   }

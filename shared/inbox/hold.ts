@@ -7,14 +7,7 @@ import { type OutOfOrder, placeOf } from './take.ts';
 import type { ConsumerRules } from './work.ts';
 
 /** Why an event waits in `inbox.held_event`. */
-export type HeldReason =
-  | OutOfOrder
-  | 'failing'
-  | 'malformed'
-  | 'unknown-type'
-  | 'unknown-version'
-  | 'denied'
-  | 'replay';
+export type HeldReason = OutOfOrder | 'failing' | 'malformed' | 'unknown-type' | 'unknown-version' | 'denied';
 
 /** A message on its way into `inbox.held_event`. */
 interface Holding {
@@ -37,8 +30,15 @@ export function outOfOrder(rules: ConsumerRules, { event, record }: EventMessage
     reason,
     body: record.body,
     error: null,
-    blocks: reason === 'too-old' ? blocksOthers(rules, event.type) : reason !== 'late',
+    blocks: barsOthers(rules, event.type, reason),
   };
+}
+
+/** Where order does not depend on every event, a live one that waits for the end of a replay must not keep that back. */
+function barsOthers(rules: ConsumerRules, type: string, reason: OutOfOrder): boolean {
+  if (reason === 'too-old') return blocksOthers(rules, type);
+  if (reason === 'replay') return rules.consumer.mode === 'strict';
+  return reason !== 'late';
 }
 
 /**

@@ -74,6 +74,14 @@ export function outcomeReport(consumer: string, log: Log, metrics: Metrics): Out
           metrics.add('DroppedOlder', 'Count', 1, dimensions);
           log.debug('an event older than the last one applied was dropped', { consumer, ...identify(event) });
           break;
+        case 'not-accepted':
+          metrics.add('Ignored', 'Count', 1, dimensions);
+          log.debug('an event of a replay that this consumer takes no part in was acknowledged', {
+            consumer,
+            replay: event.replay,
+            ...identify(event),
+          });
+          break;
         case 'held':
           countHeld(applied.reason);
           log[applied.reason === 'late' || applied.reason === 'too-old' ? 'error' : 'warn']('an event is held', {

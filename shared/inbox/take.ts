@@ -5,11 +5,11 @@ import { decide } from './order.ts';
 import type { ConsumerRules } from './work.ts';
 
 /** Why `inbox.take` wants an event held. */
-export type OutOfOrder = 'gap' | 'blocked' | 'late' | 'too-old';
+export type OutOfOrder = 'gap' | 'blocked' | 'late' | 'too-old' | 'replay';
 
 /** What `inbox.take` has decided about one event. */
 export interface Taken {
-  readonly outcome: 'apply' | 'passed' | 'repeat' | 'held' | 'older' | OutOfOrder;
+  readonly outcome: 'apply' | 'passed' | 'repeat' | 'held' | 'older' | 'not-accepted' | OutOfOrder;
   /** The sequence that would have been applied. Text of a 64-bit integer. */
   readonly expected: string;
   /** Seconds since the event's own time, by the database's clock. */
@@ -33,8 +33,8 @@ export function takeStatement(
   const literals = [consumer.name, consumer.mode, consumer.startingPoint, `${windowDays} days`].map((text) =>
     client.escapeLiteral(text),
   );
-  const json = JSON.stringify(events.map((event) => ({ ...placeOf(event), time: event.time })));
-  return `select outcome, expected, age, waiting from inbox.take(${literals.join(', ')}, ${client.escapeLiteral(json)}) order by place`;
+  const json = JSON.stringify(events.map((event) => ({ ...placeOf(event), time: event.time, replay: event.replay })));
+  return `select outcome, expected, age, waiting from inbox.take_any(${literals.join(', ')}, ${client.escapeLiteral(json)}) order by place`;
 }
 
 /** Where an event belongs, as the functions of the inbox are told. */
@@ -55,14 +55,19 @@ export function placeOf(event: ReceivedEvent): object {
 export async function wouldApply(db: Queryable, rules: ConsumerRules, event: ReceivedEvent): Promise<boolean> {
   const { consumer, windowDays } = rules;
   const { rows } = await db.query(
-    `select exists (select from inbox.processed_event where consumer = $1 and event_id = $2) as processed,
+    `select exists (select from inbox.processed_event
+                     where consumer = $1 and event_id = $2
+                       and (s.void_before is null or processed_at >= s.void_before)) as processed,
+            s.standing,
             exists (select from inbox.held_event
                      where consumer = $1 and not queued
                        and (event_id = $2 or (aggregate_type = $3 and aggregate_id = $4 and sequence < $5 and blocks
-                                              and reason not in ('gap', 'blocked')))) as held,
+                                              and reason not in ('gap', 'blocked')))
+                       and not (reason = 'replay' and event_id = $2)) as held,
             $6::timestamptz < clock_timestamp() - $7::interval as too_old,
             (select sequence from inbox.stream_position
-              where consumer = $1 and aggregate_type = $3 and aggregate_id = $4) as position`,
+              where consumer = $1 and aggregate_type = $3 and aggregate_id = $4) as position
+       from inbox.standing($1, $3, $4, $8) s`,
     [
       consumer.name,
       event.id,
@@ -71,10 +76,12 @@ export async function wouldApply(db: Queryable, rules: ConsumerRules, event: Rec
       event.sequence.toString(),
       event.time,
       `${windowDays} days`,
+      event.replay ?? null,
     ],
   );
-  const { processed, held, too_old, position } = rows[0];
-  if (processed || held || too_old) return false;
+  const { processed, held, too_old, position, standing } = rows[0];
+  if (processed || held || standing === 'hold' || standing === 'not-accepted') return false;
+  if (too_old && standing === 'live') return false;
   const last = position === null ? null : BigInt(position);
   return decide(last, event.sequence, consumer.mode, consumer.startingPoint).kind === 'apply';
 }

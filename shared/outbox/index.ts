@@ -14,9 +14,13 @@
  *    `publish/`           the port to a queue or bus, with SQS and EventBridge behind it.
  *    `relay/outcome.ts`   published, retry, parked, or an outage that is nobody's fault; `relay/failure-class.ts` by which code.
  *    `relay/settle.ts`    writes it down: first publish, then mark.
+ *    `relay/replays.ts`   replays, one after the other, in a lane of their own; `relay/replay-work.ts` is what that lane finds otherwise, and
+ *                         `relay/pace.ts` how fast it may go. The SQL side is `migrations/outbox/0009_replay.sql`.
  * 3. `lag.ts`             what waits, seen independently of the relay.
  * 4. `operate/`           what a person does about it: list what is parked, send it again, leave it out, let go what it blocked, go on after a
  *                         restore. The SQL side is `migrations/outbox/0006_operations.sql`: each act locks, looks again, and is audited.
+ *    `operate/replay.ts`  send again what was sent before, to one destination; `operate/return-archived.ts` brings it back from the archive.
+ *    `operate/redrive-dead-letters.ts`  sends what a consumer gave up to its queue again.
  * 5. `janitor/`           archives and deletes what is out everywhere and old. The SQL side is `migrations/outbox/0008_retention.sql`.
  */
 export type { AnyEvent } from './append.ts';
@@ -43,6 +47,25 @@ export { type DestinationLag, type Lag, readLag } from './lag.ts';
 export { listParked, type ListParkedOptions, type ParkedDelivery, type ParkedPage } from './operate/list-parked.ts';
 export { OperationError } from './operate/operation-error.ts';
 export { redrive, type Redriven } from './operate/redrive.ts';
+export {
+  type DeadLetterRedrive,
+  type DeadLettersRedriven,
+  redriveDeadLetters,
+} from './operate/redrive-dead-letters.ts';
+export { returnArchived } from './operate/return-archived.ts';
+export {
+  cancelReplay,
+  countReplay,
+  listReplays,
+  pauseReplay,
+  type Replay,
+  type ReplayCount,
+  type ReplayScope,
+  type ReplayStart,
+  type ReplayState,
+  resumeReplay,
+  startReplay,
+} from './operate/replay.ts';
 export { restore, type Restored } from './operate/restore.ts';
 export { skip, type Skipped } from './operate/skip.ts';
 export { type BlockedAggregate, unblock } from './operate/unblock.ts';

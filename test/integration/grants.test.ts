@@ -12,6 +12,7 @@ const RESTRICTED = [
   'sealed_monitor',
   'sealed_janitor',
   'sealed_operator',
+  'sealed_replayer',
   'sealed_writer',
 ] as const satisfies readonly TestUser[];
 const clients = new Map<TestUser, pg.Client>();
@@ -51,8 +52,9 @@ const OUTBOX = [
   'partition',
   'relay',
   'audit',
+  'replay',
 ];
-const INBOX = ['consumer', 'processed_event', 'stream_position', 'held_event', 'external_call'];
+const INBOX = ['consumer', 'processed_event', 'stream_position', 'held_event', 'external_call', 'reset'];
 /** Operators' functions over held events, and what they are made of. */
 const HELD_ACTS = [
   `select inbox.list_held()`,
@@ -114,6 +116,17 @@ const UPDATES = {
   'outbox.partition': ['number', 'lease_owner', 'lease_token', 'lease_expires_at'],
   'outbox.relay': ['owner', 'slot', 'started_at', 'seen_at', 'ended_at'],
   'outbox.audit': ['actor', 'act', 'detail'],
+  'outbox.replay': [
+    'destination',
+    'scope',
+    'per_second',
+    'state',
+    'walked_to',
+    'planned',
+    'planned_at',
+    'actor',
+    'reason',
+  ],
 } as const;
 const updating = (but: readonly string[] = []): string[] =>
   Object.entries(UPDATES).flatMap(([table, columns]) =>
@@ -143,7 +156,23 @@ const ACTS = [
   `select outbox.unblock('queue', 'thing', '1', 'r')`,
   `select outbox.restore('c', 'r')`,
   'select outbox.list_parked()',
+  `select outbox.count_replay('queue', '{"aggregate_type": "thing"}')`,
+  `select outbox.start_replay('queue', '{"aggregate_type": "thing"}', 1, 'r')`,
+  `select outbox.pause_replay(1, 'r')`,
+  `select outbox.resume_replay(1, 'r')`,
+  `select outbox.cancel_replay(1, 'r')`,
+  'select outbox.clear_replay(1)',
+  'select outbox.list_replays()',
+  `select inbox.reset_consumer('c', '{}', 1, 'r')`,
+  `select inbox.end_replay('c', 'r')`,
 ];
+/** What only a relay does for a replay, and what only the replayer does. */
+const REPLAYING = [
+  'select outbox.plan_replay(1)',
+  'select outbox.finish_replay(1)',
+  `select outbox.apply_replay_parking(1, '{}')`,
+];
+const RETURNING = [`select outbox.return_events(1, '[]')`, 'select outbox.end_returning(1)'];
 const SET_ASIDE = `select outbox.set_aside(1, 'r')`;
 /** What the acts are made of: each would be an act without a lock, a check or an audit. */
 const INNER = [
@@ -154,6 +183,11 @@ const INNER = [
   'select outbox.is_behind_parked(null)',
   'select outbox.describe(null)',
   'select outbox.policy_of(gen_random_uuid())',
+  `select outbox.plan_deliveries(null, '{}')`,
+  `select outbox.change_replay(1, 'a', '{}', 'done', 'r')`,
+  `select outbox.replay_destination('queue')`,
+  `select outbox.check_scope('{}')`,
+  `select outbox.normal_scope('{}')`,
 ];
 const CATALOGUE = ['installation', 'event_type', 'destination', 'route'];
 const APPEND = `select outbox.append(${ANY_EVENT})`;
@@ -238,7 +272,10 @@ const TABLE: readonly Rights[] = [
   },
   {
     user: 'sealed_janitor',
-    may: [...reading('outbox', [...CATALOGUE, 'delivery', 'audit']), 'select id, type, occurred_at from outbox.event'],
+    may: [
+      ...reading('outbox', [...CATALOGUE, 'delivery', 'audit', 'replay']),
+      'select id, type, occurred_at from outbox.event',
+    ],
     mustNot: [
       'select data from outbox.event',
       'select aggregate_id from outbox.event',
@@ -254,7 +291,14 @@ const TABLE: readonly Rights[] = [
   {
     user: 'sealed_operator',
     // Nothing is parked or blocked here: the acts that could find nothing to do are tried in operate.test.ts.
-    may: [`select outbox.restore('c', 'r')`, 'select outbox.list_parked()', 'select inbox.list_held()'],
+    may: [
+      `select outbox.restore('c', 'r')`,
+      'select outbox.list_parked()',
+      'select inbox.list_held()',
+      `select outbox.count_replay('queue', '{"aggregate_type": "thing"}')`,
+      `select outbox.start_replay('queue', '{"aggregate_type": "thing"}', 1, 'r')`,
+      'select outbox.list_replays()',
+    ],
     mustNot: [
       ...HELD_ACTS.slice(6),
       `select inbox.take('c', 'any', 'beginning', '1 day', '[]')`,
@@ -268,6 +312,18 @@ const TABLE: readonly Rights[] = [
       ...reading('inbox', INBOX),
       ...writing('inbox', INBOX),
       ...reading('sample', ['invoice', 'payment', 'idempotency', 'ledger_invoice', 'ledger_entry']),
+    ],
+  },
+  {
+    user: 'sealed_replayer',
+    may: [],
+    mustNot: [
+      ...reading('outbox', OUTBOX),
+      ...writing('outbox', OUTBOX),
+      ...updating(),
+      APPEND,
+      SET_ASIDE,
+      ...reading('inbox', INBOX),
     ],
   },
   {
@@ -327,6 +383,11 @@ describe.each(TABLE.filter(({ user }) => user !== 'sealed_operator'))('$user', (
   it('may do none of the acts of operators; only a relay may set aside, and only what the catalogue says', async () => {
     expect(await otherThan(FORBIDDEN, user, ACTS)).toEqual([]);
     expect(await sqlStateOf(user, SET_ASIDE)).toBe(user === 'sealed_relay' ? 'OB006' : FORBIDDEN);
+  });
+
+  it('may neither plan a replay nor bring archived events back, unless it is the relay or the replayer', async () => {
+    for (const sql of REPLAYING) expect((await sqlStateOf(user, sql)) === FORBIDDEN).toBe(user !== 'sealed_relay');
+    for (const sql of RETURNING) expect((await sqlStateOf(user, sql)) === FORBIDDEN).toBe(user !== 'sealed_replayer');
   });
 });
 
@@ -398,22 +459,36 @@ describe('no user', () => {
       outbox_owner: [
         'append',
         'apply_parking',
+        'apply_replay_parking',
         'archivable',
         'archivable_unrouted',
         'begin_walk',
+        'cancel_replay',
+        'clear_replay',
+        'count_replay',
+        'end_returning',
+        'finish_replay',
         'list_parked',
+        'list_replays',
         'mark_low_water',
+        'pause_replay',
+        'plan_replay',
         'prune',
         'prune_unrouted',
         'redrive',
         'restore',
+        'resume_replay',
+        'return_events',
         'set_aside',
         'skip',
+        'start_replay',
         'unblock',
       ],
       inbox_owner: [
         'accept_gap',
         'begin_walk',
+        'end_replay',
+        'forget',
         'list_held',
         'list_held_calls',
         'prune',
@@ -421,6 +496,7 @@ describe('no user', () => {
         'record_held_call',
         'release_held',
         'repeat_held_call',
+        'reset_consumer',
         'retry_held',
         'show_held',
         'skip_held',

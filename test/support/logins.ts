@@ -13,6 +13,7 @@ export const LOGINS = [
   { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver', 'inbox_janitor', 'sample_janitor'] },
   { user: 'sealed_pruner', roles: ['outbox_janitor'] },
   { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'] },
+  { user: 'sealed_replayer', roles: ['outbox_replayer'] },
   { user: 'sealed_writer', roles: ['outbox_writer'] },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];

@@ -23,7 +23,7 @@ export interface Scan {
 }
 
 /** Past every position of a transaction id that was read to its end. */
-const LAST = '9223372036854775807';
+export const LAST = '9223372036854775807';
 
 /** Before everything. */
 export const START: Cursor = { xid: '0', position: '0', open: new Map() };

@@ -13,6 +13,8 @@ export interface Found {
   readonly attempts: number;
   /** Raised by a redrive. */
   readonly run: number;
+  /** Number of the replay that it belongs to; absent where it is live. */
+  readonly replay?: number;
   /** Upper bound of the message's size. */
   readonly bytes: number;
   readonly state: 'pending' | 'parked' | 'blocked';

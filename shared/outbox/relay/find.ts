@@ -1,4 +1,4 @@
-import type { Queryable } from '../../database/index.ts';
+import type { Queryable, Row } from '../../database/index.ts';
 import type { FoundChain } from './backlog.ts';
 import { type Cursor, cursorBefore, type Scan } from './cursor.ts';
 import type { Delivery, Found, InstalledDestination } from './delivery.ts';
@@ -43,11 +43,15 @@ export async function find(db: Queryable, request: FindRequest): Promise<FindRes
       JSON.stringify(Object.fromEntries(Array.from(floors, ([key, sequence]) => [key, String(sequence)]))),
     ],
   );
-  const scan = rows[0]?.scan as Scan;
+  return { scan: rows[0]?.scan as Scan, chains: chainsOf(rows, destination, cut) };
+}
+
+/** The chains of a find's rows; the row about the scan has no key. */
+export function chainsOf(rows: readonly Row[], { ordered }: InstalledDestination, cut: number): FoundChain[] {
   const byKey = new Map<string, Found[]>();
   for (const row of rows) {
     if (row.key === null) continue;
-    const key = destination.ordered ? row.key : row.position;
+    const key = ordered ? row.key : row.position;
     const found: Found = {
       position: row.position,
       eventId: row.event_id,
@@ -64,13 +68,12 @@ export async function find(db: Queryable, request: FindRequest): Promise<FindRes
     if (chain === undefined) byKey.set(key, [found]);
     else chain.push(found);
   }
-  const chains = [...byKey].map(([key, found]) => ({
+  return [...byKey].map(([key, found]) => ({
     key,
     // The function orders its rows, but order must not rest on that alone.
     rows: found.toSorted((a, b) => (a.sequence < b.sequence ? -1 : 1)),
-    cut: destination.ordered && found.length >= cut,
+    cut: ordered && found.length >= cut,
   }));
-  return { scan, chains };
 }
 
 /** Reads the events behind `found`, by position. Events never change, so any snapshot will do. */

@@ -4,9 +4,11 @@ import { failed, isProbing, passed, waitFor } from './circuit.ts';
 import { fail, type Lane, settleLater } from './lane-state.ts';
 import { markBusy, markIdle } from './lease.ts';
 import { outcomeOf } from './outcome.ts';
+import { room, spend } from './pace.ts';
 import { packBatch, type Packed } from './pack.ts';
 import { publishBatch, toMessage } from './publish-batch.ts';
 import { reportOutage } from './remedy.ts';
+import { PARTITIONS } from './share.ts';
 
 /** A message that passed this recently proves that its destination works. Milliseconds. */
 const LATELY_MS = 60_000;
@@ -24,7 +26,10 @@ export function startCalls(lane: Lane): void {
     const probing = isProbing(circuit);
     if (lane.calls.size >= (probing ? 1 : lane.concurrency)) return;
     if (lane.flyingBytes >= lane.window.bytes * FLYING_SHARE) return;
-    const limits = probing ? { ...publisher.limits, entries: 1 } : publisher.limits;
+    const most = mayLeave(lane);
+    if (most < 1) return;
+    const entriesOfCall = probing ? 1 : Math.min(publisher.limits.entries, most);
+    const limits = { ...publisher.limits, entries: entriesOfCall };
     const { tokens } = lane;
     const mayStart = (partition: number): boolean =>
       tokens.has(partition) && lane.lease.held.get(partition) === tokens.get(partition) && lane.mayStart();
@@ -40,6 +45,7 @@ export function startCalls(lane: Lane): void {
       answered(lane, packed, { ok: false, code: 'EventTooLarge', reason }, tokens);
     }
     if (entries.length === 0) return;
+    if (lane.pace !== undefined) spend(lane.pace, entries.length);
     depart(
       backlog,
       entries.map((packed) => packed.key),
@@ -64,6 +70,11 @@ export function startCalls(lane: Lane): void {
       });
     lane.calls.add(call);
   }
+}
+
+/** Messages that the pace of the lane lets go now; a relay's part of it is its part of the partitions. */
+function mayLeave({ pace, clock, tokens }: Lane): number {
+  return pace === undefined ? Number.POSITIVE_INFINITY : room(pace, clock.monotonic(), tokens.size / PARTITIONS);
 }
 
 /** What one message's answer means for its chain, the destination and the database. */

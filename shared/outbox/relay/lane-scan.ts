@@ -1,8 +1,7 @@
 import { absorb, type FoundChain, heldOf, isMisplaced, lose, scanned, sendable } from './backlog.ts';
 import { isProbing } from './circuit.ts';
-import { advanceCursor } from './cursor.ts';
 import type { Delivery, Found } from './delivery.ts';
-import { find, load } from './find.ts';
+import { load } from './find.ts';
 import { raiseFloor } from './floors.ts';
 import { applyParking, fail, type Lane, settleLater } from './lane-state.ts';
 
@@ -41,7 +40,7 @@ export function startScan(lane: Lane): void {
 }
 
 async function scan(lane: Lane): Promise<void> {
-  const { backlog, db, destination, window, clock, tokens, cursor, floors } = lane;
+  const { backlog, db, destination, window, clock, tokens, cursor, floors, work } = lane;
   const wake = [...backlog.wanted].slice(0, WAKE);
   for (const key of wake) backlog.wanted.delete(key);
   lane.scans += 1;
@@ -51,7 +50,7 @@ async function scan(lane: Lane): Promise<void> {
   // aggregates that always have more would keep a new one from being met.
   const page = wake.length < WAKE || number % FULL_WALK === 0 ? window.page : 1;
   const partitions = [...tokens.keys()];
-  const result = await find(db, { destination, partitions, cursor, wake, page, cut, floors: floors.far });
+  const result = await work.find(db, { destination, partitions, cursor, wake, page, cut, floors: floors.far });
   for (const { key, rows } of result.chains) {
     if (destination.ordered && rows[0] !== undefined) raiseFloor(floors, key, rows[0].sequence);
   }
@@ -73,7 +72,7 @@ async function scan(lane: Lane): Promise<void> {
   );
   for (const chain of chains) absorb(backlog, chain, number, loaded, now);
   scanned(backlog, number);
-  lane.cursor = advanceCursor(cursor, result.scan, page);
+  lane.cursor = work.advance(cursor, result.scan, page);
 
   await applyParking(
     lane,

@@ -10,7 +10,9 @@ import type { Found, InstalledDestination } from './delivery.ts';
 import type { Floors } from './floors.ts';
 import { type Lease, markBusy } from './lease.ts';
 import type { RetryPolicy } from './outcome.ts';
+import type { Pace } from './pace.ts';
 import type { Settled } from './settle.ts';
+import type { Work } from './work.ts';
 
 /** How much a lane holds in memory, and how it reads. */
 export interface WindowLimits {
@@ -37,6 +39,10 @@ export interface LaneContext {
   readonly log: Log;
   readonly policy: RetryPolicy;
   readonly window: WindowLimits;
+  /** Default: the live deliveries. */
+  readonly work?: Work;
+  /** Default: as fast as the destination takes them. */
+  readonly pace?: Pace;
   /** Calls in flight at most. */
   readonly concurrency: number;
   readonly drain: boolean;
@@ -53,6 +59,7 @@ export interface LaneContext {
 }
 
 export interface Lane extends LaneContext {
+  readonly work: Work;
   readonly bell: Bell;
   readonly backlog: Backlog;
   readonly calls: Set<Promise<void>>;
@@ -95,10 +102,7 @@ export function settleLater(
 
 export async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
-  const { rows } = await lane.db.query('select key from outbox.apply_parking($1, $2) as a (key)', [
-    lane.destination.number,
-    [...new Set(keys)],
-  ]);
+  const again = await lane.work.applyParking(lane.db, lane.destination, [...new Set(keys)]);
   // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
-  for (const { key } of rows) lane.backlog.wanted.add(key);
+  for (const key of again) lane.backlog.wanted.add(key);
 }

@@ -7,6 +7,7 @@ import { mayScan, nextScan, POLL_MS, startScan } from './lane-scan.ts';
 import { SETTLE, startSettlement } from './lane-settlement.ts';
 import type { Lane, LaneContext } from './lane-state.ts';
 import { workablePartitions } from './lease.ts';
+import { LIVE } from './work.ts';
 
 /**
  * One destination's work. Three things go on at once: calls to the destination, one scan for more, one settlement of what was
@@ -14,6 +15,7 @@ import { workablePartitions } from './lease.ts';
  */
 export async function runLane(context: LaneContext): Promise<void> {
   const lane: Lane = {
+    work: LIVE,
     ...context,
     bell: bell(context.clock, context.signal),
     backlog: emptyBacklog(),

@@ -44,10 +44,14 @@ function asPublishError(error: unknown): { code: string; message: string } {
   return { code: 'PublisherBug', message: error instanceof Error ? error.name : 'unknown' };
 }
 
-/** The message of a delivery. Its deduplication id is the event's, the same for every retry; a redrive must not be swallowed by the first send. */
+/**
+ * The message of a delivery. Its deduplication id is the event's, the same for every retry; neither a redrive nor a replay must be swallowed
+ * by the first send.
+ */
 export function toMessage(delivery: Delivery, destination: InstalledDestination, publisher: Publisher): Message {
-  const { event, run } = delivery;
-  const body = buildEnvelope(event);
+  const { event, run, replay } = delivery;
+  const body = buildEnvelope(replay === undefined ? event : { ...event, replay });
+  const replayed = replay === undefined ? event.id : `${event.id}-r${replay}`;
   const message: Message = {
     eventId: event.id,
     type: event.type,
@@ -56,7 +60,7 @@ export function toMessage(delivery: Delivery, destination: InstalledDestination,
     bytes: Buffer.byteLength(body),
     ...(event.metadata?.traceparent !== undefined && { traceparent: event.metadata.traceparent }),
     groupId: messageGroupId(destination.groupId, event.aggregateType, event.aggregateId),
-    deduplicationId: run === 0 ? event.id : `${event.id}-${run}`,
+    deduplicationId: run === 0 ? replayed : `${replayed}-${run}`,
   };
   return publisher.sizeOf === undefined ? message : { ...message, bytes: publisher.sizeOf(message) };
 }

@@ -11,12 +11,13 @@ import type { InstalledDestination } from './delivery.ts';
 import { type Cursor, START } from './cursor.ts';
 import { type Installation, markLowWater, readInstallation } from './find.ts';
 import { runLane } from './lane.ts';
-import type { WindowLimits } from './lane-state.ts';
+import type { LaneContext, WindowLimits } from './lane-state.ts';
 import { keepLeasing } from './keep-leasing.ts';
 import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
 import { reportOutage } from './remedy.ts';
+import { runReplays } from './replays.ts';
 import { tracedPublisher } from './traced-publisher.ts';
 
 /** A connection of the relay's own. It is used by nothing else, and carries no state of a session. */
@@ -189,9 +190,7 @@ async function runSession(run: Run, database: Circuit): Promise<void> {
     await markStarts();
     const lanes = installation.destinations.map((destination) => {
       const start = (): Cursor => starts.get(destination.number) ?? START;
-      return runDestination(run, db, lease, destination, installation.source, start, session.signal).catch(
-        abortAll(session),
-      );
+      return runDestination(run, db, lease, destination, installation.source, start, session).catch(abortAll(session));
     });
     void Promise.allSettled(lanes).then(abort);
     const keeping = keepLeasing(db, lease, {
@@ -228,9 +227,10 @@ async function runDestination(
   destination: InstalledDestination,
   source: string,
   start: () => Cursor,
-  signal: AbortSignal,
+  session: AbortController,
 ): Promise<void> {
   const { options, clock } = run;
+  const { signal } = session;
   const publisher = options.publishers[destination.name] ?? (destination.retired ? unroutable() : undefined);
   if (publisher === undefined) {
     options.log.error(
@@ -247,7 +247,7 @@ async function runDestination(
     if (options.mode === 'drain' || isOver(run) || signal.aborted) return;
     await clock.sleep(waitFor(circuit, clock.monotonic()), signal);
   }
-  await runLane({
+  const context: LaneContext = {
     db,
     lease,
     destination,
@@ -272,7 +272,9 @@ async function runDestination(
       }
     },
     signal,
-  });
+  };
+  const lanes = [runLane(context), runReplays(context)].map(async (lane) => lane.catch(abortAll(session)));
+  for (const lane of await Promise.allSettled(lanes)) if (lane.status === 'rejected') throw lane.reason;
 }
 
 function outlasts(lease: Lease, publisher: Publisher, clock: Clock): boolean {

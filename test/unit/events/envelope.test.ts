@@ -92,6 +92,23 @@ describe('buildEnvelope', () => {
     });
   });
 
+  it('says which replay sends an event again, and nothing where none does', () => {
+    const again = buildEnvelope({ ...row, replay: 7 });
+    expect(JSON.parse(again)).toMatchObject({ replay: 7 });
+    expect(parseEnvelope(again)).toMatchObject({ ok: true, event: { id: row.id, replay: 7 } });
+    expect(JSON.parse(buildEnvelope(row))).not.toHaveProperty('replay');
+    expect(Object.keys((parseEnvelope(buildEnvelope(row)) as { event: object }).event)).not.toContain('replay');
+  });
+
+  it.each([0, -1, 1.5, '7', null, 2 ** 31])('refuses the replay %j', (replay) => {
+    const broken = JSON.stringify({ ...JSON.parse(buildEnvelope(row)), replay });
+    expect(parseEnvelope(broken)).toMatchObject({
+      ok: false,
+      fault: 'broken',
+      reason: expect.stringContaining('replay'),
+    });
+  });
+
   it('leaves the digits of the data as they are stored', () => {
     const data = '{"a": 9007199254740993, "b": 1.10, "c": 1e400, "d": 0.1000000000000000055511151231257827}';
     expect(buildEnvelope({ ...row, data })).toContain(`"data":${data}}`);

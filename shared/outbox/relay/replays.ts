@@ -1,0 +1,94 @@
+import type { Queryable } from '../../database/index.ts';
+import type { Clock } from './clock.ts';
+import { START } from './cursor.ts';
+import { runLane } from './lane.ts';
+import type { LaneContext, WindowLimits } from './lane-state.ts';
+import { pace } from './pace.ts';
+import { replayWork } from './replay-work.ts';
+
+/** How often the relay asks whether there is a replay. Milliseconds. */
+const LOOK_MS = 1_000;
+/** Calls in flight: enough for half of what the live lane sends, and little in the way of its own. */
+const CONCURRENCY = 12;
+/** A quarter of a live lane's. */
+const WINDOW: WindowLimits = { rows: 8_000, bytes: 8 * 1024 * 1024, page: 1_000, rowsOfAggregate: 20 };
+/** Events that one step of planning reads: short, because the live lanes wait for the connection meanwhile. */
+const STEP = 500;
+
+interface Replay {
+  readonly number: number;
+  readonly perSecond: number;
+}
+
+/**
+ * The replays to one destination, one after the other, in a lane of their own: planned in short steps, then sent at their own pace. It shares
+ * the live lane's lease, circuit and publisher, and none of its chains.
+ */
+export async function runReplays(live: LaneContext): Promise<void> {
+  const { clock, signal, drain } = live;
+  const isOver = (): boolean => live.isOver() || signal.aborted;
+  while (!isOver()) {
+    const replay = await nextReplay(live.db, live.destination.number);
+    if (replay === undefined) {
+      if (drain) return;
+      await clock.sleep(LOOK_MS, signal);
+      continue;
+    }
+    if (!(await plan(live.db, replay, clock, isOver, signal))) continue;
+    const ended = await send(live, replay);
+    if (ended) continue;
+    if (drain) return;
+    // Another relay is still sending, or something of it is parked.
+    await clock.sleep(LOOK_MS, signal);
+  }
+}
+
+async function nextReplay(db: Queryable, destination: number): Promise<Replay | undefined> {
+  const { rows } = await db.query(
+    `select number, per_second as "perSecond"
+       from outbox.replay
+      where destination = $1 and state = 'running'
+      order by destination, number
+      limit 1`,
+    [destination],
+  );
+  return rows[0];
+}
+
+/** Answers whether the plan is complete. Half of the time is the live lanes'. */
+async function plan(
+  db: Queryable,
+  { number }: Replay,
+  clock: Clock,
+  isOver: () => boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (;;) {
+    const before = clock.monotonic();
+    const { rows } = await db.query(
+      `select outbox.plan_replay($1, $2) as planned, (select state from outbox.replay where number = $1) as state`,
+      [number, STEP],
+    );
+    if (rows[0].planned) return true;
+    if (isOver() || rows[0].state !== 'running') return false;
+    await clock.sleep(Math.max(1, clock.monotonic() - before), signal);
+  }
+}
+
+/** Answers whether the replay runs no more. */
+async function send(live: LaneContext, { number, perSecond }: Replay): Promise<boolean> {
+  const { clock, db } = live;
+  const work = replayWork(number, clock);
+  await runLane({
+    ...live,
+    work,
+    start: () => START,
+    window: WINDOW,
+    concurrency: Math.min(CONCURRENCY, live.concurrency),
+    pace: pace(perSecond, clock.monotonic()),
+    isOver: () => live.isOver() || work.stopped || work.empty,
+  });
+  if (work.stopped) return true;
+  const { rows } = await db.query('select outbox.finish_replay($1) as done', [number]);
+  return rows[0].done;
+}
