@@ -30,6 +30,7 @@ export {
   CommitNotDurableError,
   EventDataInvalidError,
   EventMalformedError,
+  EventNotSealedError,
   EventRefusedError,
   EventTooLargeError,
   EventTypeUnknownError,
