@@ -47,7 +47,9 @@ it('the committed vectors are what the other implementation makes', async (conte
   const python = await pythonWithCryptography(context);
   const { code, output } = await run(python, 'make', '');
   expect(code).toBe(0);
-  expect(output).toBe(readFileSync(join('test', 'vectors', 'sealing.json'), 'utf8'));
+  const committed = readFileSync(join('test', 'vectors', 'sealing.json'), 'utf8');
+  // The committed file is formatted as the project formats JSON.
+  expect(JSON.stringify(JSON.parse(output))).toBe(JSON.stringify(JSON.parse(committed)));
 });
 
 it('the other implementation opens what this one seals, and notices what it should not open', async (context) => {
