@@ -21,7 +21,7 @@ const LOOK_EVERYWHERE = new Set(['test', 'bench']);
 const AREAS: readonly (readonly string[])[] = [
   ['errors'],
   ['telemetry'],
-  ['database'],
+  ['database', 'sealing'],
   ['events', 'archive', 'retention'],
   ['outbox', 'inbox'],
 ];

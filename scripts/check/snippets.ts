@@ -33,6 +33,7 @@ const DOORS: Readonly<Record<string, string>> = {
   'sealed-outbox/database': 'shared/database/index.ts',
   'sealed-outbox/events': 'shared/events/index.ts',
   'sealed-outbox/infra': 'infra/index.ts',
+  'sealed-outbox/sealing': 'shared/sealing/index.ts',
   'sealed-outbox/telemetry': 'shared/telemetry/index.ts',
 };
 

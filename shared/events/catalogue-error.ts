@@ -10,6 +10,7 @@ import { SealedOutboxError } from '../errors/index.ts';
  * - `CATALOGUE_DESTINATION`: a destination's settings are not possible;
  * - `CATALOGUE_ROUTE`: an event type is routed to an unknown destination, or twice to one;
  * - `CATALOGUE_SCHEMA`: a schema is not valid JSON Schema 2020-12 in strict mode;
+ * - `CATALOGUE_SENSITIVE`: marks of personal data cannot be kept; the cause is a `SealingSchemaError` with code and place;
  * - `CATALOGUE_STALE`: the generated validators were made from other schemas;
  * - `CATALOGUE_RELEASED`: the file that says what was released is damaged.
  */
@@ -21,6 +22,7 @@ export type CatalogueErrorCode =
   | 'CATALOGUE_DESTINATION'
   | 'CATALOGUE_ROUTE'
   | 'CATALOGUE_SCHEMA'
+  | 'CATALOGUE_SENSITIVE'
   | 'CATALOGUE_STALE'
   | 'CATALOGUE_RELEASED';
 

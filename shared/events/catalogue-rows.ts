@@ -1,4 +1,6 @@
+import { type InstalledPlan, installedPlan, sealingPlan, type Sensitive } from '../sealing/index.ts';
 import { type Catalogue, type GroupId, maxBytes, type WhenParked } from './catalogue.ts';
+import type { EventSchema } from './schema.ts';
 
 /** The JSON that SQL `outbox.install_catalogue(jsonb)` takes. */
 export interface CatalogueRows {
@@ -9,6 +11,8 @@ export interface CatalogueRows {
     readonly aggregate_type: string;
     readonly when_parked: WhenParked;
     readonly destinations: readonly string[];
+    /** Where SQL refuses clear text; left out where nothing is marked. */
+    readonly sealed_paths?: InstalledPlan;
   }[];
   readonly destinations: readonly {
     readonly name: string;
@@ -24,12 +28,13 @@ export function catalogueRows(catalogue: Catalogue): CatalogueRows {
   return {
     source: catalogue.source,
     event_types: Object.entries(catalogue.events).flatMap(([type, event]) =>
-      Object.keys(event.versions).map((version) => ({
+      Object.entries(event.versions).map(([version, schema]) => ({
         type,
         schema_version: Number(version),
         aggregate_type: event.aggregate,
         when_parked: event.whenParked,
         destinations: event.destinations,
+        ...sealedPaths(schema, event.sensitive),
       })),
     ),
     destinations: Object.entries(catalogue.destinations).map(([name, destination]) => ({
@@ -39,4 +44,9 @@ export function catalogueRows(catalogue: Catalogue): CatalogueRows {
       group_id: destination.kind === 'sqs-fifo' ? destination.groupId : 'aggregate-id',
     })),
   };
+}
+
+function sealedPaths(schema: EventSchema, sensitive: Sensitive | undefined): { sealed_paths?: InstalledPlan } {
+  const plan = sealingPlan(schema, sensitive);
+  return plan === null ? {} : { sealed_paths: installedPlan(plan) };
 }

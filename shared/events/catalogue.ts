@@ -1,4 +1,5 @@
 import { CatalogueError } from './catalogue-error.ts';
+import { type Sensitive, SealingSchemaError, sealingPlan, wireSchema } from '../sealing/index.ts';
 import { isDestinationName, isSource, isTypeName, RESERVED_TYPE_PREFIX } from './names.ts';
 import type { DataOf, EventSchema } from './schema.ts';
 import { checkUpcasters, type Older, type Upcaster } from './upcaster.ts';
@@ -31,6 +32,8 @@ export interface EventDefinition {
   readonly aggregate: string;
   /** Every schema that this event was ever written with, by version: 1, 2, 3 … Writers use the highest. */
   readonly versions: { readonly [version: number]: EventSchema };
+  /** Class and person of the values that the schemas mark with `x-gdpr-sensitive: true`. */
+  readonly sensitive?: Sensitive;
   /** By version, the step to the next: consumers' handlers see the newest only. Without gaps up to the newest. */
   readonly upcast?: { readonly [from: number]: Upcaster };
   /** What consumers do with versions below the oldest step. Default `return`, which loses nothing. */
@@ -100,7 +103,7 @@ function kindMaxBytes(kind: Destination['kind']): number {
  * ```
  *
  * @throws CatalogueError (`CATALOGUE_NAME`, `CATALOGUE_VERSION`, `CATALOGUE_UPCAST`, `CATALOGUE_POLICY`, `CATALOGUE_DESTINATION`,
- * `CATALOGUE_ROUTE`, `CATALOGUE_SCHEMA`) at the first fault, naming the entry. Schemas are compiled later, by the generator.
+ * `CATALOGUE_ROUTE`, `CATALOGUE_SCHEMA`, `CATALOGUE_SENSITIVE`) at the first fault, naming the entry. Schemas are compiled later, by the generator.
  */
 export function defineCatalogue<const C extends Catalogue>(definition: C): C {
   if (!isSource(definition.source)) {
@@ -179,7 +182,10 @@ function checkEvent(catalogue: Catalogue, type: string, event: EventDefinition):
         'Events written with an older version are still stored, so none can be taken away.',
     );
   }
-  for (const [version, schema] of Object.entries(event.versions)) checkSchema(`${where} version ${version}`, schema);
+  for (const [version, schema] of Object.entries(event.versions)) {
+    checkSchema(`${where} version ${version}`, schema);
+    checkMarks(`${where} version ${version}`, schema, event.sensitive);
+  }
   checkUpcasters(where, event);
   checkRoutes(catalogue, where, event.destinations);
 }
@@ -193,6 +199,16 @@ function checkSchema(where: string, schema: EventSchema): void {
   const dialect = schema['$schema'];
   if (dialect !== undefined && dialect !== DIALECT) {
     throw new CatalogueError('CATALOGUE_SCHEMA', `${where}: $schema must be ${DIALECT} or be left out.`);
+  }
+}
+
+function checkMarks(where: string, schema: EventSchema, sensitive: Sensitive | undefined): void {
+  try {
+    const plan = sealingPlan(schema, sensitive);
+    if (plan !== null) wireSchema(plan);
+  } catch (cause) {
+    if (!(cause instanceof SealingSchemaError)) throw cause;
+    throw new CatalogueError('CATALOGUE_SENSITIVE', `${where}: ${cause.code} at ${cause.message}`, { cause });
   }
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { type SealingPlan, sealingPlan, wireSchema } from '../sealing/index.ts';
 import { type Catalogue, newestVersion } from './catalogue.ts';
 import { CatalogueError } from './catalogue-error.ts';
 import type { Validate } from './violation.ts';
@@ -11,9 +12,18 @@ export interface GeneratedValidators {
   readonly validators: Readonly<Record<string, Validate>>;
 }
 
+/** What seals and checks one schema version with marks. */
+export interface SealedVersion {
+  readonly plan: SealingPlan;
+  /** Of what is stored and sent: sealed at marked places. */
+  readonly validate: Validate;
+}
+
 /** A catalogue whose schemas can be applied. */
 export type CompiledCatalogue<C extends Catalogue = Catalogue> = C & {
   readonly validators: Readonly<Record<string, Validate>>;
+  /** By validator key, versions whose schema marks something; others are not in it. */
+  readonly sealed: ReadonlyMap<string, SealedVersion>;
 };
 
 /** Key of one schema version among the validators. */
@@ -21,13 +31,39 @@ export function validatorKey(type: string, version: number): string {
   return `${type}/${version}`;
 }
 
-/** All schemas of a catalogue by validator key: what the generator compiles. */
+/** Key of the wire schema of a version with marks. */
+function wireKey(key: string): string {
+  return `${key}/wire`;
+}
+
+/** All schemas of a catalogue by validator key, wire schemas included: what the generator compiles. */
 export function catalogueSchemas(catalogue: Catalogue): Readonly<Record<string, object>> {
+  const plans = sealingPlans(catalogue);
   return Object.fromEntries(
     Object.entries(catalogue.events).flatMap(([type, event]) =>
-      Object.entries(event.versions).map(([version, schema]) => [validatorKey(type, Number(version)), schema]),
+      Object.entries(event.versions).flatMap(([version, schema]): [string, object][] => {
+        const key = validatorKey(type, Number(version));
+        const plan = plans.get(key);
+        return plan === undefined
+          ? [[key, schema]]
+          : [
+              [key, schema],
+              [wireKey(key), wireSchema(plan)],
+            ];
+      }),
     ),
   );
+}
+
+function sealingPlans(catalogue: Catalogue): ReadonlyMap<string, SealingPlan> {
+  const plans = new Map<string, SealingPlan>();
+  for (const [type, event] of Object.entries(catalogue.events)) {
+    for (const [version, schema] of Object.entries(event.versions)) {
+      const plan = sealingPlan(schema, event.sensitive);
+      if (plan !== null) plans.set(validatorKey(type, Number(version)), plan);
+    }
+  }
+  return plans;
 }
 
 /** SHA-256 of schemas as they are written, in hexadecimal. */
@@ -56,7 +92,12 @@ export function compiledCatalogue<const C extends Catalogue>(
       `The generated validators of ${JSON.stringify(catalogue.source)} do not belong to its schemas: generate them again.`,
     );
   }
-  return Object.freeze({ ...catalogue, validators: generated.validators });
+  const sealed = new Map<string, SealedVersion>();
+  for (const [key, plan] of sealingPlans(catalogue)) {
+    const validate = generated.validators[wireKey(key)];
+    if (validate !== undefined) sealed.set(key, { plan, validate });
+  }
+  return Object.freeze({ ...catalogue, validators: generated.validators, sealed });
 }
 
 /** The validator that writers of `type` meet, or null for a type that the catalogue does not know. */

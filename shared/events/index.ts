@@ -19,6 +19,7 @@ export {
   catalogueSchemas,
   type GeneratedValidators,
   schemasFingerprint,
+  type SealedVersion,
   validatorKey,
   writerValidator,
 } from './compiled-catalogue.ts';

@@ -4,7 +4,7 @@ import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
  * A JSON Schema 2020-12 of an object. Keep it `as const` (or inline in `defineCatalogue`), so that the type of the
  * data follows from it. Whether it is a good schema is decided when it is compiled, in ajv's strict mode.
  *
- * The keyword `x-gdpr-sensitive` is known and so far without effect.
+ * `x-gdpr-sensitive` marks personal data, which is sealed wherever it is stored or sent (docs/sensitive-data.md).
  */
 export type EventSchema = { readonly type: 'object'; readonly [keyword: string]: unknown };
 

@@ -5,9 +5,11 @@ import {
   isStorableText,
   maxBytes,
   pointerToPath,
+  validatorKey,
   violations,
   writerValidator,
 } from '../events/index.ts';
+import { KeysNotPreparedError } from '../sealing/index.ts';
 import { isTraceparent } from '../telemetry/index.ts';
 import { EventDataInvalidError, EventMalformedError, EventTooLargeError, EventTypeUnknownError } from './errors.ts';
 import { jsonFault } from './json-fault.ts';
@@ -42,7 +44,7 @@ const METADATA_KEYS = new Set(['traceparent', 'correlationid', 'causationid']);
 /**
  * Checks one event and writes it as SQL takes it. Pure.
  *
- * @throws EventMalformedError, EventTypeUnknownError, EventDataInvalidError, EventTooLargeError. The message names
+ * @throws EventMalformedError, EventTypeUnknownError, EventDataInvalidError, EventTooLargeError, KeysNotPreparedError. The message names
  * the field, never its value.
  */
 export function appendRow(catalogue: CompiledCatalogue, event: AnyEvent, index: number, id: string): AppendRow {
@@ -63,6 +65,11 @@ export function appendRow(catalogue: CompiledCatalogue, event: AnyEvent, index: 
   if (fault !== null) dataInvalid(`${where}.data${fault.path}`, fault.reason);
   const [violation] = violations(writer.validate, event.data, 1);
   if (violation !== undefined) dataInvalid(`${where}.data${pointerToPath(violation.pointer)}`, violation.detail);
+  if (catalogue.sealed.has(validatorKey(event.type, writer.version))) {
+    throw new KeysNotPreparedError(
+      `${where}.data of type '${event.type}' has to be sealed, and no keys were prepared for it. Nothing was appended.`,
+    );
+  }
   checkSize(catalogue, definition.destinations, event.data, where);
   return {
     id,

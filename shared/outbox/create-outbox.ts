@@ -61,6 +61,8 @@ export interface Outbox<C extends Catalogue> {
    * EventDataInvalidError `EVENT_DATA_INVALID`, EventTooLargeError `EVENT_TOO_LARGE`: nothing was written; mostly
    * before the database was asked, so the transaction may go on. After an error from the database itself (its `cause`)
    * it can only be rolled back, or back to a savepoint.
+   * @throws KeysNotPreparedError `KEYS_NOT_PREPARED`: the type has marks of personal data, and no keys were prepared; EventNotSealedError
+   * `EVENT_NOT_SEALED`: marks that only the installed catalogue has.
    * @throws CommitNotDurableError `COMMIT_NOT_DURABLE`: `synchronous_commit` is off.
    * @throws the driver's errors as they are.
    */

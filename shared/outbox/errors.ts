@@ -39,6 +39,13 @@ export class EventTooLargeError extends EventRefusedError {
   }
 }
 
+/** `EVENT_NOT_SEALED`: clear text where the installed catalogue wants it sealed. */
+export class EventNotSealedError extends EventRefusedError {
+  constructor(field: string, message: string, options?: ErrorOptions) {
+    super('EVENT_NOT_SEALED', field, message, options);
+  }
+}
+
 /** `COMMIT_NOT_DURABLE`: `synchronous_commit` is off, so a crash could take back what was already published. */
 export class CommitNotDurableError extends SealedOutboxError {
   constructor(message: string, options?: ErrorOptions) {
@@ -60,7 +67,7 @@ export class NotATransactionError extends SealedOutboxError {
 export function appendErrorOf(cause: unknown): SealedOutboxError | null {
   if (!(cause instanceof Error) || !('code' in cause)) return null;
   const message = cause.message;
-  const field = /^events\[\d+\][.\w]*/.exec(message)?.[0] ?? 'events';
+  const field = /^events\[\d+\](?:\.[\w$]+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])*/.exec(message)?.[0] ?? 'events';
   switch (cause.code) {
     case 'OB001':
       return new EventMalformedError(field, message, { cause });
@@ -70,6 +77,8 @@ export function appendErrorOf(cause: unknown): SealedOutboxError | null {
       return new EventTooLargeError(field, message, { cause });
     case 'OB004':
       return new CommitNotDurableError(message, { cause });
+    case 'OB010':
+      return new EventNotSealedError(field, message, { cause });
     default:
       return null;
   }

@@ -37,6 +37,7 @@ export {
   CommitNotDurableError,
   EventDataInvalidError,
   EventMalformedError,
+  EventNotSealedError,
   EventRefusedError,
   EventTooLargeError,
   EventTypeUnknownError,

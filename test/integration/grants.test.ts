@@ -505,8 +505,8 @@ describe('no user', () => {
     };
     for (const { proconfig } of rows) expect(proconfig).toEqual(expect.arrayContaining([path]));
     const found = Object.groupBy(rows, ({ owner }) => owner);
-    expect(Object.fromEntries(Object.entries(found).map(([owner, of]) => [owner, of?.map((it) => it.proname)]))).toEqual(
-      functions,
-    );
+    expect(
+      Object.fromEntries(Object.entries(found).map(([owner, of]) => [owner, of?.map((it) => it.proname)])),
+    ).toEqual(functions);
   });
 });

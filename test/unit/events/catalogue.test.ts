@@ -12,7 +12,7 @@ import {
 const schema = {
   type: 'object',
   required: ['amount'],
-  properties: { amount: { type: 'integer' }, note: { type: 'string', 'x-gdpr-sensitive': true } },
+  properties: { amount: { type: 'integer' }, note: { type: 'string' } },
 } as const;
 
 const good = {

@@ -1,0 +1,58 @@
+import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject } from 'node:crypto';
+import { SealingError } from './errors.ts';
+import { SALT_BYTES, TAG_BYTES } from './sealed-text.ts';
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+
+/** Gives so many random bytes. */
+export type Random = (bytes: number) => Uint8Array;
+
+/**
+ * Encrypts under a key and nonce of its own for each salt, so that no number of values under one key can meet a nonce twice.
+ *
+ * @returns salt ‖ ciphertext ‖ tag
+ */
+export function encrypt(
+  secret: KeyObject,
+  label: string,
+  plaintext: Uint8Array,
+  aad: Uint8Array,
+  random: Random,
+): Buffer {
+  const salt = random(SALT_BYTES);
+  const { key, nonce } = derive(secret, salt, label);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(aad);
+  const ciphertext = cipher.update(plaintext);
+  cipher.final();
+  return Buffer.concat([salt, ciphertext, cipher.getAuthTag()]);
+}
+
+export interface Encrypted {
+  readonly salt: Uint8Array;
+  readonly ciphertext: Uint8Array;
+  readonly tag: Uint8Array;
+}
+
+/** @throws SealingError (`SEALING_TAMPERED`): another key, another place, or a changed byte; which one cannot be told. */
+export function decrypt(secret: KeyObject, label: string, encrypted: Encrypted, aad: Uint8Array): Buffer {
+  const { key, nonce } = derive(secret, encrypted.salt, label);
+  // Without authTagLength a tag cut to 4 bytes would pass, and be guessed.
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(aad);
+  try {
+    decipher.setAuthTag(encrypted.tag);
+    const plaintext = decipher.update(encrypted.ciphertext);
+    decipher.final();
+    return plaintext;
+  } catch {
+    throw new SealingError('SEALING_TAMPERED', 'The value was changed, or does not belong to this place.');
+  }
+}
+
+/** HKDF-SHA-256 (RFC 5869) of a secret, 44 bytes of it: a key and a nonce. */
+function derive(secret: KeyObject, salt: Uint8Array, label: string): { readonly key: Buffer; readonly nonce: Buffer } {
+  const okm = Buffer.from(hkdfSync('sha256', secret, salt, label, KEY_BYTES + NONCE_BYTES));
+  return { key: okm.subarray(0, KEY_BYTES), nonce: okm.subarray(KEY_BYTES) };
+}

@@ -1,0 +1,28 @@
+/**
+ * Sealing: values that only their readers can open, each in its one place.
+ *
+ * 1. `sealValue` and `openValue` are the format: one value, one key, one place (docs/sealing-format.md).
+ * 2. `sealingPlan` finds what a JSON Schema marks with `x-gdpr-sensitive`; `wireSchema` is the schema of what is stored and sent.
+ * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `neededKeys` and `sealedWith` name them.
+ */
+export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
+export type { Random } from './cipher.ts';
+export {
+  KeysNotPreparedError,
+  SealedValueUsedError,
+  SealingError,
+  type SealingErrorCode,
+  SealingRefusedError,
+} from './errors.ts';
+export { openData, type OpeningKeys, sealedWith } from './open-data.ts';
+export { isErased, isSealed, Sealed, sealedText } from './sealed.ts';
+export { ERASED_TEXT, type KeyName, parseSealed, type SealedParts } from './sealed-text.ts';
+export { type NeededKey, neededKeys, sealData, type SealingKeys } from './seal-data.ts';
+export { type InstalledPlan, installedPlan } from './schema/installed-plan.ts';
+export type { PlannedMark, Sensitive, SensitiveMark, SubjectPlace } from './schema/mark.ts';
+export type { SealingPlan } from './schema/plan.ts';
+export { SealingSchemaError, type SealingSchemaErrorCode } from './schema/schema-error.ts';
+export { sealingPlan } from './schema/sealing-plan.ts';
+export { wireSchema } from './schema/wire.ts';
+export { type KeyedPlace, openValue, reseal, sealValue, type SubjectKey, subjectKey } from './value.ts';
+export { type Subject, unwrapSubjectKey, wrapSubjectKey, type WrappingContext } from './wrapped-key.ts';

@@ -1,0 +1,65 @@
+import { type EventPlace, lowerCaseUuid } from './associated-data.ts';
+import type { Random } from './cipher.ts';
+import { KeysNotPreparedError, SealingRefusedError } from './errors.ts';
+import type { SealingPlan } from './schema/plan.ts';
+import { ERASED_TEXT } from './sealed-text.ts';
+import { subjectOf } from './subject.ts';
+import { sealValue, type SubjectKey } from './value.ts';
+import { replaceMarked } from './walk.ts';
+import type { Subject } from './wrapped-key.ts';
+
+/** The newest key of a person and class, that the person was erased, or undefined where it was not prepared. */
+export type SealingKeys = (className: string, subject: Subject) => SubjectKey | 'erased' | undefined;
+
+/** A key that sealing will ask for. */
+export interface NeededKey {
+  readonly class: string;
+  readonly subject: Subject;
+}
+
+/**
+ * The keys that `sealData` will need for this data, each once.
+ *
+ * @throws SealingRefusedError (`SEALING_REFUSED`) where the data does not say whose a value is.
+ */
+export function neededKeys(data: unknown, plan: SealingPlan): NeededKey[] {
+  const needed = new Map<string, NeededKey>();
+  replaceMarked(plan, data, (marked) => {
+    const subject = subjectOf(marked);
+    const key = JSON.stringify([marked.mark.class, subject.kind, lowerCaseUuid(subject.id)]);
+    needed.set(key, { class: marked.mark.class, subject });
+    return marked.value;
+  });
+  return [...needed.values()];
+}
+
+/**
+ * Data as it is stored and sent: sealed at every marked place. Valid data of the type's schema becomes valid data of its wire
+ * schema. Pure arithmetic.
+ *
+ * @throws KeysNotPreparedError `KEYS_NOT_PREPARED`; SealingRefusedError `SEALING_REFUSED`: a value that is sealed already or that JSON
+ * would change, or one that belongs to nobody.
+ */
+export function sealData(
+  data: unknown,
+  plan: SealingPlan,
+  keys: SealingKeys,
+  place: EventPlace,
+  random?: Random,
+): unknown {
+  return replaceMarked(plan, data, (marked) => {
+    const { value, mark, pointer } = marked;
+    const key = keys(mark.class, subjectOf(marked));
+    if (key === undefined) {
+      throw new KeysNotPreparedError(
+        `The key of class '${mark.class}' for the person of ${pointer} was not prepared. Name that person in prepare(). Nothing was sealed.`,
+      );
+    }
+    if (key === 'erased') return ERASED_TEXT;
+    try {
+      return sealValue(value, key, { ...place, pointer }, random);
+    } catch (error) {
+      throw error instanceof SealingRefusedError ? error.at(pointer) : error;
+    }
+  });
+}
