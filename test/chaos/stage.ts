@@ -98,7 +98,10 @@ export async function setStage(relay: RelayKind): Promise<Stage> {
  * function, so that all else is as in earnest.
  */
 async function removeLookUp(migrator: pg.Client): Promise<void> {
-  const { rows } = await migrator.query(`select pg_get_functiondef('outbox.find'::regproc) as find`);
+  // The one that relays call; that of the version before has no `floors`.
+  const { rows } = await migrator.query(
+    `select pg_get_functiondef(oid) as find from pg_proc where pronamespace = 'outbox'::regnamespace and proname = 'find' and 'floors' = any (proargnames)`,
+  );
   const parts = String(rows[0].find).split('  if ordered then\n');
   if (parts.length !== 2) throw new Error('outbox.find has changed: tell where its look-up begins');
   const blind = parts.join(`

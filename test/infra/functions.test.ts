@@ -7,7 +7,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   const { service, resources, functionNamed: named } = synthesise(stage);
   const functions = resources('AWS::Lambda::Function');
   it('run on Node 24', () => {
-    expect(functions).toHaveLength(8);
+    expect(functions).toHaveLength(9);
     for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
   });
 

@@ -30,7 +30,7 @@ beforeEach(async () => {
   await owner.query(
     'truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.audit restart identity',
   );
-  await owner.query('truncate outbox.route, outbox.destination restart identity');
+  await owner.query('truncate outbox.route, outbox.replay, outbox.destination restart identity');
 });
 
 const lagOf = async (name: string) =>

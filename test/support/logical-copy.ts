@@ -12,6 +12,9 @@ const TABLES = [
   'partition',
   'relay',
   'audit',
+  'replay',
+  'low_water',
+  'walk',
 ];
 
 export type LogicalCopy = ReadonlyMap<string, string>;
