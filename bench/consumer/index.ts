@@ -1,5 +1,6 @@
 import type { Benchmark } from '../harness/benchmark.ts';
-import { coldImport } from './cold-import.ts';
+import { effects } from './effects.ts';
+import { held } from './held.ts';
 
-/** In the order in which they run. */
-export const consumerBenchmarks: readonly Benchmark[] = [coldImport];
+/** In the order in which they run and print. */
+export const consumerBenchmarks: readonly Benchmark[] = [effects, held];

@@ -1,0 +1,173 @@
+/** A consumer in a process of its own, as one sandbox of the sample's ledger runs it, with a stopwatch at its connections. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Context, SQSEvent, SQSRecord } from 'aws-lambda';
+import pg from 'pg';
+import { catalogue } from '../functions/sample/catalogue/index.ts';
+import { handlers } from '../functions/sample/ledger/handlers.ts';
+import { eventConsumer, noMetrics } from '../shared/inbox/index.ts';
+import { bareConsumer } from './harness/bare-consumer.ts';
+import type {
+  BatchesInput,
+  BatchesResult,
+  ConsumerStart,
+  DrainResult,
+  SteadyInput,
+  Variant,
+} from './harness/consumer.ts';
+import { holdEvents } from './harness/held-events.ts';
+import { batches, invoiceIds, invoiceRecord } from './harness/invoices.ts';
+import { answerQuestions } from './harness/process.ts';
+import { cpuOf } from './harness/server-cpu.ts';
+
+const CONNECTIONS = 4;
+
+/** Warnings and errors only: a benchmark in which something is refused must not look fast. */
+const log = {
+  debug() {},
+  info() {},
+  warn: (message: string, ...fields: unknown[]) => console.error('consumer:', message, ...fields),
+  error: (message: string, ...fields: unknown[]) => console.error('consumer:', message, ...fields),
+};
+const options = {
+  name: 'ledger',
+  mode: 'strict',
+  startingPoint: 'beginning',
+  destination: 'ledger',
+  catalogue,
+  handlers,
+  log,
+  metrics: noMetrics,
+} as const;
+
+let pool: pg.Pool;
+let statements = 0;
+let transactions = 0;
+const serverProcesses = new Set<number>();
+let gaps: readonly string[] = [];
+let consumers: Readonly<Record<Variant, (records: readonly SQSRecord[]) => Promise<void>>>;
+let ledger: ReturnType<typeof eventConsumer>;
+
+function countedPool(start: ConsumerStart): pg.Pool {
+  const counted = new pg.Pool({ ...start.connection, max: CONNECTIONS });
+  counted.on('connect', (client) => {
+    const { processID } = client as unknown as { processID: number };
+    serverProcesses.add(processID);
+    client.on('end', () => serverProcesses.delete(processID));
+    const query = client.query.bind(client) as (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
+    Object.assign(client, {
+      query(text: string, values?: unknown[]) {
+        statements += 1;
+        if (text.endsWith('commit')) transactions += 1;
+        return query(text, values);
+      },
+    });
+  });
+  return counted;
+}
+
+/** As Lambda would: five minutes from now. */
+function context(): Context {
+  const end = performance.now() + 300_000;
+  return { getRemainingTimeInMillis: () => end - performance.now() } as Context;
+}
+
+function sandbox(consumer: ReturnType<typeof eventConsumer>): (records: readonly SQSRecord[]) => Promise<void> {
+  return async (records) => {
+    const { batchItemFailures } = await consumer({ Records: [...records] } satisfies SQSEvent, context());
+    if (batchItemFailures.length > 0) throw new Error(`${batchItemFailures.length} messages were returned`);
+  };
+}
+
+async function measured<T>(
+  work: () => Promise<T>,
+): Promise<[T, Omit<BatchesResult, 'events' | 'batchMs'>]> {
+  [statements, transactions] = [0, 0];
+  const serverCpu = cpuOf(serverProcesses);
+  const cpu = process.cpuUsage();
+  const startedAt = performance.now();
+  const result = await work();
+  const seconds = (performance.now() - startedAt) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  const serverCpuSeconds = cpuOf(serverProcesses) - serverCpu;
+  return [result, { seconds, cpuSeconds: (user + system) / 1e6, serverCpuSeconds, statements, transactions }];
+}
+
+async function inTurn(
+  work: (records: readonly SQSRecord[]) => Promise<void>,
+  list: readonly (readonly SQSRecord[])[],
+): Promise<number[]> {
+  const times: number[] = [];
+  for (const records of list) {
+    const startedAt = performance.now();
+    await work(records);
+    times.push(performance.now() - startedAt);
+  }
+  return times;
+}
+
+let steady: { stop: boolean; done: Promise<number[]> } | undefined;
+
+answerQuestions({
+  async start(start: ConsumerStart): Promise<void> {
+    pool = countedPool(start);
+    ledger = eventConsumer({ ...options, pool });
+    consumers = {
+      together: sandbox(ledger),
+      alone: sandbox(eventConsumer({ ...options, pool, together: 1 })),
+      bare: bareConsumer(pool, catalogue, handlers),
+    };
+    // All connections open, and the consumer registered.
+    const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()));
+    for (const client of clients) client.release();
+    await consumers.together([]);
+  },
+
+  async batches({ variant, invoices, events }: BatchesInput): Promise<BatchesResult> {
+    const list = batches({ ids: invoiceIds(invoices), events });
+    const [batchMs, rest] = await measured(() => inTurn(consumers[variant], list));
+    return { ...rest, events: invoices * events, batchMs };
+  },
+
+  async hold({ invoices, events }: Omit<BatchesInput, 'variant'>): Promise<void> {
+    gaps = invoiceIds(invoices);
+    await holdEvents(pool, options, { ids: gaps, events, first: 2 });
+  },
+
+  async drain(): Promise<DrainResult> {
+    const closing = batches({ ids: gaps, events: 1 });
+    const [batchMs, rest] = await measured(async () => {
+      const times = await inTurn(consumers.together, closing);
+      await ledger({ action: 'drain-held' }, context());
+      return times;
+    });
+    const { rows } = await pool.query('select count(*)::integer as held from inbox.held_event');
+    if (rows[0].held > 0) throw new Error(`${rows[0].held} events are still held`);
+    return { ...rest, batchMs };
+  },
+
+  async startSteady({ rate, invoices }: SteadyInput): Promise<void> {
+    const ids = invoiceIds(invoices);
+    const run = { stop: false };
+    const work = async (): Promise<number[]> => {
+      const times: number[] = [];
+      const startedAt = performance.now();
+      for (let n = 0; !run.stop; n += 1) {
+        const due = startedAt + (n * 1000) / rate;
+        await delay(Math.max(0, due - performance.now()));
+        const first = (n * 10) % invoices;
+        const sequence = Math.floor((n * 10) / invoices) + 1;
+        await consumers.together(ids.slice(first, first + 10).map((id) => invoiceRecord(id, sequence)));
+        // From when it was due: a batch that has to wait for the one before is slower, too.
+        times.push(performance.now() - due);
+      }
+      return times;
+    };
+    steady = Object.assign(run, { done: work() });
+  },
+
+  async endSteady(): Promise<number[]> {
+    if (steady === undefined) return [];
+    steady.stop = true;
+    return steady.done;
+  },
+});

@@ -1,0 +1,89 @@
+import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
+import { type BatchesResult, startConsumer, type Variant } from '../harness/consumer.ts';
+import { coresInUse } from '../harness/cores.ts';
+import { type Figure, median } from '../harness/figure.ts';
+
+const ROUNDS = 8;
+const EVENTS = 10;
+
+type Rounds = Readonly<Record<Variant, BatchesResult[]>>;
+
+/** Rounds of all three in turn, so that what else the machine does meets all. */
+async function rounds(bench: Bench): Promise<Rounds> {
+  const database = await bench.server.database();
+  const consumer = await startConsumer(bench, database);
+  const results: Rounds = { together: [], alone: [], bare: [] };
+  const variants = ['together', 'bare', 'alone'] as const;
+  const round = (variant: Variant, invoices: number): Promise<BatchesResult> =>
+    consumer.batches({ variant, invoices, events: EVENTS });
+  try {
+    for (const variant of variants) await round(variant, sized(bench, 200));
+    for (let n = 0; n < ROUNDS; n += 1) {
+      for (const variant of n % 2 === 0 ? variants : variants.toReversed()) {
+        results[variant].push(await round(variant, sized(bench, 500)));
+      }
+    }
+    return results;
+  } finally {
+    await consumer.stop();
+    await database.drop();
+  }
+}
+
+async function run(bench: Bench): Promise<Figure[]> {
+  const cores = coresInUse();
+  const results = await rounds(bench);
+  const inUse = cores();
+  const ratio = (of: (result: BatchesResult) => number, a: Variant, b: Variant): number =>
+    median(results[a].map((result, n) => of(result) / of(results[b][n] ?? result)));
+  const seconds = ({ seconds: it }: BatchesResult): number => it;
+  const cpu = ({ cpuSeconds, serverCpuSeconds }: BatchesResult): number => cpuSeconds + serverCpuSeconds;
+  const middle = (of: (result: BatchesResult) => number, variant: Variant): number => median(results[variant].map(of));
+  const rate = (variant: Variant): Figure => ({
+    name: `  ${NAMES[variant]}`,
+    value: middle((result) => result.events / result.seconds, variant),
+    unit: 'effects/s',
+  });
+  const perThousand = (what: string, of: (result: BatchesResult) => number, unit: string): Figure[] =>
+    (['together', 'bare', 'alone'] as const).map((variant) => ({
+      name: `${what} per 1,000 events, ${NAMES[variant]}`,
+      value: middle((result) => (of(result) * 1000) / result.events, variant),
+      unit,
+    }));
+  return [
+    {
+      name: 'batches of 10 ÷ one transaction per message',
+      value: ratio(seconds, 'alone', 'together'),
+      unit: '×',
+      goal: { atLeast: 3 },
+    },
+    rate('together'),
+    rate('alone'),
+    {
+      name: 'dedupe and order over the bare handlers',
+      value: 100 * (ratio(seconds, 'together', 'bare') - 1),
+      unit: '%',
+      goal: { atMost: 15 },
+    },
+    rate('bare'),
+    { name: '  the same in CPU, consumer and server', value: 100 * (ratio(cpu, 'together', 'bare') - 1), unit: '%' },
+    ...perThousand('CPU of the consumer', ({ cpuSeconds }) => 1000 * cpuSeconds, 'ms'),
+    ...perThousand('CPU of the server', ({ serverCpuSeconds }) => 1000 * serverCpuSeconds, 'ms'),
+    ...perThousand('round trips', ({ statements }) => statements, ''),
+    ...perThousand('transactions', ({ transactions }) => transactions, ''),
+    { name: 'cores in use', value: inUse, unit: '' },
+  ];
+}
+
+const NAMES: Readonly<Record<Variant, string>> = {
+  together: 'batches of 10',
+  alone: 'one transaction per message',
+  bare: 'bare handlers',
+};
+
+export const effects: Benchmark = {
+  name: 'effects',
+  what: 'effects of batches of ten against one transaction per message, and against the handlers alone',
+  minutes: 2,
+  run,
+};

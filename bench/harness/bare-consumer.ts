@@ -1,0 +1,40 @@
+import type { SQSRecord } from 'aws-lambda';
+import type pg from 'pg';
+import type { CompiledCatalogue } from '../../shared/events/index.ts';
+import { handlerContext } from '../../shared/inbox/handler-context.ts';
+import { type AnySteps, stepsOf } from '../../shared/inbox/handlers.ts';
+import { readEvent } from '../../shared/inbox/read-event.ts';
+
+/** What a consumer has in one transaction of ten messages on four connections. */
+const TOGETHER = 5;
+
+/** The same handlers on the same messages, which are read and validated, in as many transactions, without dedupe and order. */
+export function bareConsumer(
+  pool: pg.Pool,
+  catalogue: CompiledCatalogue,
+  handlers: object,
+): (records: readonly SQSRecord[]) => Promise<void> {
+  const steps = new Map<string, AnySteps>(
+    Object.entries(handlers).map(([type, handler]) => [type, stepsOf(handler as never)]),
+  );
+  const transaction = async (records: readonly SQSRecord[]): Promise<void> => {
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      for (const { body } of records) {
+        const read = readEvent(catalogue, body);
+        if (!read.ok) throw new Error(read.failure.reason);
+        await steps.get(read.event.type)?.handle(read.event, handlerContext(read.event, client, undefined));
+      }
+      await client.query('commit');
+    } finally {
+      client.release();
+    }
+  };
+  return async (records) => {
+    const bundles = Array.from({ length: Math.ceil(records.length / TOGETHER) }, (_, n) =>
+      records.slice(n * TOGETHER, (n + 1) * TOGETHER),
+    );
+    await Promise.all(bundles.map(transaction));
+  };
+}
