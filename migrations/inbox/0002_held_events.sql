@@ -73,8 +73,9 @@ begin
     from unnest(aggregate_types, aggregate_ids) a (type, id)
    order by 2, 3
   on conflict do nothing;
-  perform from (select distinct a.type collate "C" as type, a.id collate "C" as id
-                  from unnest(aggregate_types, aggregate_ids) a (type, id) order by 1, 2) a
+  -- Compared by the columns' own collation: by another one the index finds the consumer only, and all of its positions are read.
+  perform from (select a.type, a.id from unnest(aggregate_types, aggregate_ids) a (type, id)
+                 group by 1, 2 order by a.type collate "C", a.id collate "C") a
     cross join lateral (
       select from inbox.stream_position p
        where p.consumer = lock_positions.consumer and p.aggregate_type = a.type and p.aggregate_id = a.id

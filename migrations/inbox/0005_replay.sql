@@ -34,7 +34,9 @@ return pg_advisory_xact_lock(hashtextextended('inbox.consumer ' || consumer, 0))
 
 -- As before, behind the lock that keeps a reset away.
 create or replace function inbox.lock_positions(consumer text, aggregate_types text[], aggregate_ids text[]) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
   perform inbox.share_consumer(lock_positions.consumer);
   insert into inbox.stream_position (consumer, aggregate_type, aggregate_id, sequence)
@@ -42,12 +44,13 @@ begin
     from unnest(aggregate_types, aggregate_ids) a (type, id)
    order by 2, 3
   on conflict do nothing;
-  perform from inbox.stream_position p
-    join (select distinct a.type, a.id from unnest(aggregate_types, aggregate_ids) a (type, id)) a
-      on p.aggregate_type = a.type and p.aggregate_id = a.id
-   where p.consumer = lock_positions.consumer
-   order by p.aggregate_type collate "C", p.aggregate_id collate "C"
-     for update of p;
+  -- Compared by the columns' own collation: by another one the index finds the consumer only, and all of its positions are read.
+  perform from (select a.type, a.id from unnest(aggregate_types, aggregate_ids) a (type, id)
+                 group by 1, 2 order by a.type collate "C", a.id collate "C") a
+    cross join lateral (
+      select from inbox.stream_position p
+       where p.consumer = lock_positions.consumer and p.aggregate_type = a.type and p.aggregate_id = a.id
+         for update) locked;
 end
 $$;
 
