@@ -84,6 +84,6 @@ const NAMES: Readonly<Record<Variant, string>> = {
 export const effects: Benchmark = {
   name: 'effects',
   what: 'effects of batches of ten against one transaction per message, and against the handlers alone',
-  minutes: 2,
+  minutes: 3,
   run,
 };

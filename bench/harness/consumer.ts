@@ -47,7 +47,7 @@ export interface DrainResult {
   readonly statements: number;
 }
 
-export interface BenchConsumer {
+interface BenchConsumer {
   batches(input: BatchesInput): Promise<BatchesResult>;
   /** Puts events of new invoices into `inbox.held_event`, all but the first of each. */
   hold(input: Omit<BatchesInput, 'variant'>): Promise<void>;

@@ -24,12 +24,13 @@ create table inbox.reset (
 grant select on inbox.reset to inbox_consumer;
 
 -- Held by every transaction that applies or holds events of a consumer; a reset, or the end of a run, waits for them all, and they for it.
+-- No settings of their own, so that they are inlined.
 create function inbox.share_consumer(consumer text) returns void
-language sql volatile set search_path = pg_catalog, pg_temp
+language sql volatile
 return pg_advisory_xact_lock_shared(hashtextextended('inbox.consumer ' || consumer, 0));
 
 create function inbox.seize_consumer(consumer text) returns void
-language sql volatile set search_path = pg_catalog, pg_temp
+language sql volatile
 return pg_advisory_xact_lock(hashtextextended('inbox.consumer ' || consumer, 0));
 
 -- As before, behind the lock that keeps a reset away.
