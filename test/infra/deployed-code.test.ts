@@ -76,17 +76,18 @@ describe('a synthesis of stage prod', () => {
         (Metadata?.cdk_nag?.rules_to_suppress ?? []).map(({ id, reason }) => ({ Type, id, reason })),
       );
     });
-    const wildcard = {
-      id: expect.stringMatching(
-        /^AwsSolutions-IAM5\[Resource::sealed-outbox-prod-data:\w*ArchiveBucket\w+\/events\/\*\]$/,
-      ) as string,
-      reason: expect.stringMatching(/^PutObject only, below one prefix of one bucket/) as string,
-    };
-    expect(suppressed).toEqual([
-      { Type: 'AWS::S3::Bucket', id: 'AwsSolutions-S1', reason: expect.any(String) as string },
-      { Type: 'AWS::IAM::Role', ...wildcard },
-      { Type: 'AWS::IAM::Policy', ...wildcard },
+    const reasons = Object.fromEntries(suppressed.map(({ id, reason }) => [id, reason]));
+    expect(Object.entries(reasons).toSorted()).toEqual([
+      [
+        expect.stringMatching(
+          /^AwsSolutions-IAM5\[Resource::sealed-outbox-prod-data:\w*ArchiveBucket\w+\/events\/\*\]$/,
+        ),
+        expect.stringMatching(/^PutObject only, below one prefix of one bucket/),
+      ],
+      ['AwsSolutions-S1', expect.stringContaining('CloudTrail')],
     ]);
+    const wildcards = suppressed.filter(({ id }) => id.startsWith('AwsSolutions-IAM5')).map(({ Type }) => Type);
+    expect(new Set(wildcards)).toEqual(new Set(['AWS::IAM::Role', 'AWS::IAM::Policy']));
   });
 
   it.each(Object.keys(BUDGET))('bundles %s within its budget, with a source map beside it', (name) => {

@@ -62,6 +62,11 @@ const FAULTS: readonly (readonly [what: string, fault: Fault, code: string])[] =
   ['rolls back and begins', async (tx) => void (await tx.query('rollback; begin')), 'TRANSACTION_ENDED'],
 ];
 
+const ARRIVALS: readonly (readonly [arrival: string, more: Parameters<typeof database.pool>[2]])[] = [
+  ['as the server sends it', {}],
+  ['after the error', { stream: () => new LateReadySocket() }],
+];
+
 /** What a handler does after its effect, for one event. */
 const faultOf =
   (counter: string, sequence: bigint, fault: Fault) =>
@@ -78,14 +83,11 @@ describe('messages of a batch', () => {
     expect(await inboxOf(pool, 'shared', 'c0')).toEqual({ processed: 10, position: '2' });
   });
 
-  describe.each([
-    ['and the state of the transaction comes with the error', {}],
-    ['and the error comes before the state of the transaction', { stream: () => new LateReadySocket() }],
-  ])('%s', (_arrival, more) => {
+  describe.each(ARRIVALS)('where the state of the transaction comes %s', (arrival, more) => {
     it.each(FAULTS)(
       'like case 33: do not suffer from one whose handler %s: it is found, it alone is held, nothing is lost or done twice',
       async (what, fault, code) => {
-        const name = `fault-${what.replaceAll(' ', '-')}-${'stream' in more ? 'late' : 'at-once'}`;
+        const name = `fault-${what.replaceAll(' ', '-')}-${arrival.replaceAll(' ', '-')}`;
         const { handler, pool } = watched(name, faultOf('c3', 1n, fault), 1, 1, more);
         expect(await invoke(handler, ten())).toEqual([]);
         const done = await effectsOf(pool, name);
@@ -108,7 +110,7 @@ describe('messages of a batch', () => {
     it.each(FAULTS)(
       'like case 33: nor do held ones that are taken out together with one whose handler %s',
       async (what, fault) => {
-        const name = `drain-${what.replaceAll(' ', '-')}-${'stream' in more ? 'late' : 'at-once'}`;
+        const name = `drain-${what.replaceAll(' ', '-')}-${arrival.replaceAll(' ', '-')}`;
         const { handler, pool } = watched(name, faultOf('c', 2n, fault), 1, 1, more);
         expect(await invoke(handler, [message('c', 2), message('c', 3)])).toEqual([]);
         expect(await invoke(handler, [message('c', 1)])).toEqual([]);
