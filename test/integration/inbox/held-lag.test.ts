@@ -134,7 +134,9 @@ describe('what a monitor sees of held events', () => {
   });
 
   it('keeps consumers apart', async () => {
-    await owner.query(`insert into inbox.consumer (name, mode, starting_point) values ('analytics', 'any', 'first-seen')`);
+    await owner.query(
+      `insert into inbox.consumer (name, mode, starting_point) values ('analytics', 'any', 'first-seen')`,
+    );
     await hold(
       { reason: 'failing', due: 'infinity', sequence: 2, consumer: 'analytics', minutes: 3 },
       { reason: 'gap', sequence: 4, minutes: 8 },

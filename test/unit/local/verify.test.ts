@@ -57,7 +57,9 @@ describe('verify', () => {
   });
 
   it('knows no times where nothing has arrived', () => {
-    expect(verify({ events: [], entries: [], ledger: [], analytics: [], notifications: [], held: [] }, [], [])).toMatchObject({
+    expect(
+      verify({ events: [], entries: [], ledger: [], analytics: [], notifications: [], held: [] }, [], []),
+    ).toMatchObject({
       medianMs: null,
       worstMs: null,
       wrong: [],
