@@ -21,6 +21,8 @@ sealedOutbox(app, stage, { database, mailProviderUrl });
 if (stage.name === 'local') {
   Aspects.of(app).add(dropUnknownToEmulator((line) => process.stderr.write(`${line}\n`)));
 } else {
+  // What is acknowledged stands in the template, with its reason, beside the resource.
+  const checks = new AwsSolutionsChecks(app, { writeSuppressionsToCloudFormation: true });
   // Not locally: two seconds, which every `npm start` would wait for, and the other stages' templates hold all that those do.
-  Validations.of(app).addPlugins(new CloudFormationValidatePlugin(), new AwsSolutionsChecks(app));
+  Validations.of(app).addPlugins(new CloudFormationValidatePlugin(), checks);
 }

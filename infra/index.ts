@@ -5,7 +5,7 @@
  * - `EventQueue`: a queue, FIFO or standard, with its dead-letter queue, for one consumer
  * - `BusToQueue`: a rule that hands events of an EventBridge bus to such a queue
  * - `Outbox`: the relay and the monitor, on their schedules
- * - `EventConsumer`: a function that applies the events of a queue
+ * - `EventConsumer`: a function that applies the events of a queue, and goes on with what it holds on a schedule
  * - `EventApi`: an HTTP API whose function writes events
  * - `Janitor`: what is no longer needed goes, on a schedule
  * - `EventArchive`: a bucket for events that go

@@ -52,7 +52,7 @@ export const stages: Readonly<Record<StageName, Stage>> = {
     keepsData: false,
     retention: { outbox: OUTBOX, inbox: INBOX, archive: true },
     apiAccess: 'open',
-    // A poison message reaches the dead-letter queue after three receives of 30 s instead of 120 of 180 s.
+    // What can be neither applied nor held reaches the dead-letter queue after three receives of 30 s instead of 120 of 180 s.
     consumerTimeout: Duration.seconds(5),
     consumerOutage: Duration.seconds(90),
     // Measurements of 10 s, so that an alarm goes off within half a minute. Schedules start every minute at best, so the

@@ -2,10 +2,12 @@ import { Logger } from '@aws-lambda-powertools/logger';
 import pg from 'pg';
 import { clientConfig, databaseConfig } from '../../shared/database/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
-import { probe } from './probe.ts';
+import { probe, probeHeld } from './probe.ts';
 
 const log = new Logger();
 const database = databaseConfig(process.env);
+/** False where consumers have a database of their own. */
+const inbox = process.env['MONITOR_INBOX'] !== 'false';
 const metrics = emfMetrics({
   dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
   write: (line) => process.stdout.write(`${line}\n`),
@@ -15,7 +17,7 @@ const metrics = emfMetrics({
 /** Below the function's time-out of 30 s, so that a probe that hangs ends with a log line. Milliseconds. */
 const QUERY_MS = 15_000;
 
-/** Measures the outbox from the database's side. Fails when it cannot: a missing measurement raises the alarms. */
+/** Measures outbox and inbox from the database's side. Fails when it cannot: a missing measurement raises the alarms. */
 export async function handler(): Promise<void> {
   // A new connection each minute: one that was kept through a freeze may hang, and the probe must not depend on luck.
   const client = new pg.Client({
@@ -29,6 +31,7 @@ export async function handler(): Promise<void> {
   try {
     await client.connect();
     await probe(client, { log, metrics });
+    if (inbox) await probeHeld(client, { log, metrics });
   } finally {
     await client.end();
   }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../shared/database/index.ts';
+import { readHeldLag } from '../../shared/inbox/index.ts';
 import { readLag } from '../../shared/outbox/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
 
@@ -33,4 +34,21 @@ export async function probe(db: Queryable, { log, metrics }: { log: Log; metrics
   if (lag.relaySilenceSeconds !== null) metrics.add('RelaySilence', 'Seconds', lag.relaySilenceSeconds);
   if (lag.destinations.length === 0) log.warn('the outbox has no destination: no catalogue is installed');
   log.debug('probed the outbox', { ...lag });
+}
+
+/**
+ * One look at what consumers hold, as metrics by `Consumer`: `HeldEvents` (Count), and `OldestHeldAge` (Seconds), by what they wait for
+ * (`WaitsFor`): a `person`, or their `turn`.
+ *
+ * @throws what the query throws; nothing is reported then
+ */
+export async function probeHeld(db: Queryable, { log, metrics }: { log: Log; metrics: Metrics }): Promise<void> {
+  const lag = await readHeldLag(db);
+  for (const { consumer, held, oldestForPersonSeconds, oldestForTurnSeconds } of lag) {
+    const of = { Consumer: consumer };
+    metrics.add('HeldEvents', 'Count', held, of);
+    metrics.add('OldestHeldAge', 'Seconds', oldestForPersonSeconds, { ...of, WaitsFor: 'person' });
+    metrics.add('OldestHeldAge', 'Seconds', oldestForTurnSeconds, { ...of, WaitsFor: 'turn' });
+  }
+  log.debug('probed the inbox', { consumers: lag });
 }

@@ -56,7 +56,8 @@ export class EventArchive extends Construct {
     fn.addToRolePolicy(new PolicyStatement({ actions: ['s3:PutObject'], resources: [resource] }));
     Validations.of(fn.role ?? fn).acknowledge({
       id: `AwsSolutions-IAM5[Resource::${this.arnAsFound(fn)}/events/*]`,
-      reason: 'It adds objects, whose names it makes, below one prefix of one bucket.',
+      reason:
+        'PutObject only, below one prefix of one bucket: the names of new objects are made of what is in them, so nothing shorter than a wildcard names them. It may neither read nor list nor delete.',
     });
   }
 

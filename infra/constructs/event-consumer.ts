@@ -1,10 +1,13 @@
-import { type Duration, Stack } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
+import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
+import type { DrainRequest } from '../../shared/inbox/index.ts';
 import { type EventQueue, VISIBILITY_PER_TIMEOUT } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
+import { startEvery } from './scheduled.ts';
 
 export interface EventConsumerProps extends FunctionDefaults {
   /** The consumer's name: in log lines, metrics and `inbox.consumer`. */
@@ -19,19 +22,30 @@ export interface EventConsumerProps extends FunctionDefaults {
   readonly maxConcurrency?: number;
   /** Database connections of one sandbox: groups of a batch that are worked on side by side. Default: 4. */
   readonly connections?: number;
+  /**
+   * How often it goes on with what it holds when no message comes: behind a gap that has closed, ready for another try, decided by an
+   * operator. False: only after its batches. Default: 5 minutes.
+   */
+  readonly drainEvery?: Duration | false;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** SQS hands at most ten messages of a FIFO queue to one invocation. */
 const BATCH_SIZE = 10;
 
+const DRAIN: DrainRequest = { action: 'drain-held' };
+
 /** A function that applies the events of one queue, once each and in order per aggregate. */
 export class EventConsumer extends Construct {
+  readonly consumer: string;
   readonly function: LambdaFunction;
+  /** Has it go on with held events; none where `drainEvery` is false. */
+  readonly drainSchedule: Schedule | undefined;
 
   constructor(scope: Construct, id: string, props: EventConsumerProps) {
     super(scope, id);
-    const { source, consumer, maxConcurrency = 10, connections = 4 } = props;
+    const { source, consumer, maxConcurrency = 10, connections = 4, drainEvery = Duration.minutes(5) } = props;
+    this.consumer = consumer;
     if (props.timeout.toSeconds() * VISIBILITY_PER_TIMEOUT > source.visibilityTimeout.toSeconds()) {
       throw new RangeError(
         `${this.node.path}: the time-out of ${props.timeout.toSeconds()} s needs a visibility time-out of ` +
@@ -49,7 +63,9 @@ export class EventConsumer extends Construct {
         ...props.environment,
       },
     });
-    props.database.connect(this.function, props.login, maxConcurrency * connections);
+    // The schedule's invocation does not count against the concurrency of the queue's: it may need a sandbox of its own.
+    const sandboxes = maxConcurrency + (drainEvery === false ? 0 : 1);
+    props.database.connect(this.function, props.login, sandboxes * connections);
     this.function.addEventSource(
       new SqsEventSource(source.queue, {
         batchSize: BATCH_SIZE,
@@ -58,5 +74,14 @@ export class EventConsumer extends Construct {
         maxConcurrency,
       }),
     );
+    this.drainSchedule =
+      drainEvery === false
+        ? undefined
+        : startEvery(this, 'DrainSchedule', {
+            scheduleName: `${Stack.of(this).stackName}-${consumer}-drain`,
+            rate: drainEvery,
+            fn: this.function,
+            input: DRAIN,
+          });
   }
 }

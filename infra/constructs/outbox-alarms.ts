@@ -11,6 +11,8 @@ export interface OutboxAlarmsProps {
   readonly outbox: Outbox;
   /** Queues whose dead letters raise an alarm: a name, and the queue. */
   readonly queues: Readonly<Record<string, EventQueue>>;
+  /** Names of the consumers whose held events raise an alarm. Default: none. */
+  readonly consumers?: readonly string[];
   /** Without one, nothing watches that tables stay bounded. */
   readonly janitor?: Janitor;
   /** Told when an alarm is raised and when it goes back. */
@@ -19,6 +21,8 @@ export interface OutboxAlarmsProps {
   readonly oldestPendingAge?: Duration;
   /** A relay that was not seen for longer than this is gone. Default: 4 minutes (two starts may lie nearly two apart). */
   readonly relaySilence?: Duration;
+  /** A held event that waits longer for its turn waits for something that does not come by itself. Default: 15 minutes, three starts of a consumer's schedule. */
+  readonly oldestHeldAge?: Duration;
   /** What is older than it need be by more than this shows that the janitor does not keep up. Default: 1 day. */
   readonly pruneLag?: Duration;
   /** Length of one measurement. Default: 1 minute, the rhythm of the monitor and of SQS's own metrics. */
@@ -123,6 +127,29 @@ export class OutboxAlarms extends Construct {
         { ...PRESENT, treatMissingData: TreatMissingData.NOT_BREACHING },
       ),
     );
+    const heldAge = props.oldestHeldAge ?? Duration.minutes(15);
+    const held = (props.consumers ?? []).flatMap((consumer) => [
+      this.alarm(
+        {
+          name: `held-${consumer}`,
+          meaning: `The consumer ${consumer} holds events that failed, came late or can not be read: they wait for a person, later ones of their aggregates may wait behind them.`,
+          runbook: 'held',
+        },
+        outbox.metricOldestHeldAge(consumer, 'person', period),
+        0,
+        { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
+      ),
+      this.alarm(
+        {
+          name: `gap-${consumer}`,
+          meaning: `The consumer ${consumer} holds events for longer than ${heldAge.toMinutes()} minutes whose turn does not come: one before them is missing, or the consumer does not run.`,
+          runbook: 'held',
+        },
+        outbox.metricOldestHeldAge(consumer, 'turn', period),
+        heldAge.toSeconds(),
+        { ...PERSISTENT, treatMissingData: TreatMissingData.IGNORE },
+      ),
+    ]);
     const pruneLag = props.pruneLag ?? Duration.days(1);
     const { janitor } = props;
     const metrics = janitor?.areas.map((area) => [area, janitor.metricPruneLag(area, JANITOR_PERIOD)] as const) ?? [];
@@ -138,7 +165,7 @@ export class OutboxAlarms extends Construct {
         { ...PERSISTENT, treatMissingData: TreatMissingData.BREACHING },
       ),
     );
-    this.alarms = [...lag, relay, ...waiting, unroutable, ...dead, ...pruning];
+    this.alarms = [...lag, relay, ...waiting, unroutable, ...dead, ...held, ...pruning];
     const action = new SnsAction(props.topic);
     for (const alarm of this.alarms) {
       alarm.addAlarmAction(action);

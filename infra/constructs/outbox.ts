@@ -19,6 +19,8 @@ export interface OutboxProps extends FunctionDefaults {
    * `drain`: a relay starts each minute and ends when nothing is left: cheaper, up to two minutes late. Default: `continuous`.
    */
   readonly mode?: 'continuous' | 'drain';
+  /** Whether the consumers' tables are in this database, too: the monitor then measures what they hold. Default: true. */
+  readonly inbox?: boolean;
   /** When a continuous relay ends at latest. The next one starts within two minutes. Default: 150 s. */
   readonly longestRun?: Duration;
 }
@@ -32,7 +34,7 @@ export const METRIC_NAMESPACE = 'SealedOutbox';
 
 /**
  * The relay, which takes events from the outbox to their destinations, and the monitor, which measures from the database's
- * side how long they wait: with a relay that is dead or was never started, the monitor still tells.
+ * side how long they wait, there and in the inbox: with a relay or a consumer that is dead or was never started, the monitor still tells.
  */
 export class Outbox extends Construct {
   readonly relayFunction: LambdaFunction;
@@ -46,7 +48,7 @@ export class Outbox extends Construct {
   constructor(scope: Construct, id: string, props: OutboxProps) {
     super(scope, id);
     const stack = Stack.of(this);
-    const { database } = props;
+    const { database, inbox = true } = props;
     const longestRun = props.longestRun ?? Duration.seconds(150);
     this.installation = stack.stackName;
     this.destinations = Object.keys(props.destinations);
@@ -85,12 +87,15 @@ export class Outbox extends Construct {
       ...props,
       entry: 'functions/monitor/index.ts',
       serviceName: 'monitor',
-      description: 'Measures how long events wait in the outbox, independent of the relay',
+      description: 'Measures how long events wait in the outbox and in the inbox, independent of relay and consumers',
       timeout: Duration.seconds(30),
-      environment: { OUTBOX_INSTALLATION: this.installation },
+      environment: { OUTBOX_INSTALLATION: this.installation, MONITOR_INBOX: String(inbox) },
       scheduled: true,
     });
-    database.connect(this.monitorFunction, { user: 'sealed_monitor', roles: ['outbox_monitor'] });
+    database.connect(this.monitorFunction, {
+      user: 'sealed_monitor',
+      roles: ['outbox_monitor', ...(inbox ? ['inbox_monitor'] : [])],
+    });
     this.monitorSchedule = startEvery(this, 'MonitorSchedule', {
       scheduleName: `${this.installation}-monitor`,
       rate: EVERY_MINUTE,
@@ -121,6 +126,16 @@ export class Outbox extends Construct {
   /** Seconds since the youngest relay was seen alive. No value while there never was one. */
   metricRelaySilence(period = Duration.minutes(1)): Metric {
     return this.metric('RelaySilence', period, {});
+  }
+
+  /** Events that `consumer` holds. */
+  metricHeldEvents(consumer: string, period = Duration.minutes(1)): Metric {
+    return this.metric('HeldEvents', period, { Consumer: consumer });
+  }
+
+  /** Seconds since `consumer` holds the oldest event that waits for a person, or for its turn (behind a gap, for another try); 0: none. */
+  metricOldestHeldAge(consumer: string, waitsFor: 'person' | 'turn', period = Duration.minutes(1)): Metric {
+    return this.metric('OldestHeldAge', period, { Consumer: consumer, WaitsFor: waitsFor });
   }
 
   private metric(metricName: string, period: Duration, dimensions: Record<string, string>): Metric {

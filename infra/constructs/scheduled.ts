@@ -1,7 +1,7 @@
 import { type Duration, Stack } from 'aws-cdk-lib';
 import { PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
-import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
+import { Schedule, ScheduleExpression, ScheduleTargetInput } from 'aws-cdk-lib/aws-scheduler';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets';
 import type { Construct } from 'constructs';
 import { SCHEDULE_EVENT_AGE } from './node-function.ts';
@@ -10,7 +10,18 @@ import { SCHEDULE_EVENT_AGE } from './node-function.ts';
 export function startEvery(
   scope: Construct,
   id: string,
-  { scheduleName, rate, fn }: { readonly scheduleName: string; readonly rate: Duration; readonly fn: LambdaFunction },
+  {
+    scheduleName,
+    rate,
+    fn,
+    input,
+  }: {
+    readonly scheduleName: string;
+    readonly rate: Duration;
+    readonly fn: LambdaFunction;
+    /** What the function is invoked with. Default: what the scheduler says about itself. */
+    readonly input?: object;
+  },
 ): Schedule {
   const role = new Role(scope, `${id}Role`, {
     assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
@@ -27,6 +38,7 @@ export function startEvery(
       role: role.withoutPolicyUpdates(),
       maxEventAge: SCHEDULE_EVENT_AGE,
       retryAttempts: 0,
+      ...(input !== undefined && { input: ScheduleTargetInput.fromObject(input) }),
     }),
   });
 }

@@ -100,6 +100,7 @@ export class ServiceStack extends Stack {
       outbox,
       janitor,
       queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
+      consumers: [ledger, analytics, notifications].map(({ consumer }) => consumer),
       topic: props.alarmTopic,
     });
 

@@ -7,6 +7,7 @@ export interface Facts {
   readonly ledger: readonly LedgerFact[];
   readonly analytics: readonly DayFact[];
   readonly notifications: readonly NotificationFact[];
+  readonly held: readonly HeldFact[];
 }
 
 export interface EventFact {
@@ -49,6 +50,13 @@ export interface NotificationFact {
   readonly mailId: string;
 }
 
+/** An event that a consumer keeps in `inbox.held_event`, or whose failures are counted there. */
+export interface HeldFact {
+  readonly consumer: string;
+  readonly eventId: string;
+  readonly reason: string;
+}
+
 /** What analytics counted of one type on one day, all currencies together: the check sends one. */
 export interface DayFact {
   readonly day: string;
@@ -81,7 +89,9 @@ export async function readFacts(db: Queryable): Promise<Facts> {
       (select coalesce(json_agg(json_build_object('day', day, 'type', type, 'events', events, 'amountMinor', amount_minor)),
           '[]') from sample.analytics_day) as analytics,
       (select coalesce(json_agg(json_build_object('eventId', event_id, 'invoiceId', invoice_id, 'mailId', mail_id)), '[]')
-         from sample.notification) as notifications`);
+         from sample.notification) as notifications,
+      (select coalesce(json_agg(json_build_object('consumer', consumer, 'eventId', event_id, 'reason', reason)
+        order by consumer, held_at), '[]') from inbox.held_event) as held`);
   return rows[0] as Facts;
 }
 

@@ -52,6 +52,7 @@ export function verify(facts: Facts, sent: readonly SentInvoice[], mails: readon
       ...(duplicates > 0 ? [`${duplicates} effects happened more than once`] : []),
       ...unfinished(facts),
       ...strangers(facts),
+      ...leftBehind(facts),
       ...[...byInvoice].flatMap(([id, events]) => againstFold(id, events, ledger.get(id))),
       ...againstDays(facts),
       ...againstMails(facts, mails),
@@ -89,6 +90,11 @@ function strangers({ events, entries }: Facts): string[] {
   return entries
     .filter(({ eventId }) => !known.has(eventId))
     .map(({ eventId }) => `an effect of event ${eventId}, which is not in the outbox`);
+}
+
+/** What was sent is all in order and all known: nothing may stay aside. */
+function leftBehind({ held }: Facts): string[] {
+  return held.map(({ consumer, eventId, reason }) => `${consumer} holds event ${eventId} as ${reason}`);
 }
 
 function againstFold(id: string, events: readonly EventFact[], row: LedgerFact | undefined): string[] {

@@ -163,7 +163,7 @@ export async function runHandler(
   } catch (cause) {
     throw new HandlerFailedError(cause, !(isServerAnswer(cause) || (await isAlive(tx))));
   }
-  assertOpen(tx);
+  await assertOpen(tx);
 }
 
 /** A lost connection rejects with an error that has no code. In a failed transaction an answer is an error, too. */

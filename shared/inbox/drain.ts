@@ -108,7 +108,8 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise
   const before = work.callsBefore ? await beforeOfNext(work, aggregate) : undefined;
   const client = await work.invocation.connect();
   const report: (() => void)[] = [];
-  const taken = await takenTransaction(
+  const handled: Message[] = [];
+  const taken = takenTransaction(
     client,
     `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most})`,
     async (rows) => {
@@ -116,6 +117,7 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise
       for (const row of rows as readonly Ready[]) {
         const message = readMessage(work, recordOfHeld(row));
         if (row.verdict === 'apply' && message.kind === 'unreadable') throw new HeldEventError(message, undefined);
+        if (row.verdict === 'apply') handled.push(message);
         const applied = await work.spans.run(message, () => applyHeld(client, row, message, before));
         const { event } = message;
         if (event === undefined) continue;
@@ -130,6 +132,14 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise
       return rows.length;
     },
   );
+  try {
+    await taken;
+  } catch (error) {
+    // What the commit refuses (a deferred constraint, a transaction that a handler has ended) names no event. Where one is taken at a time, it is that.
+    const last = handled.at(-1);
+    if (last === undefined || classifyFailure(error).class !== 'handler') throw error;
+    throw new HeldEventError(last, error);
+  }
   for (const say of report) say();
   return taken;
 }

@@ -37,6 +37,7 @@ export {
   type HandlerSteps,
   type WhenFailing,
 } from './handlers.ts';
+export { type HeldLag, readHeldLag } from './held-lag.ts';
 export type { HeldReason } from './hold.ts';
 export type { TimeMargins } from './invocation.ts';
 export type { CallOptions, LookupAnswer, Once } from './once.ts';

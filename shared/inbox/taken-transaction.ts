@@ -44,9 +44,15 @@ export async function takenTransaction<T>(
 /**
  * What a handler left behind: a transaction in which a statement has failed, or none at all.
  *
- * @throws TransactionAbortedError (`TRANSACTION_ABORTED`), TransactionEndedError (`TRANSACTION_ENDED`)
+ * A statement rejects as soon as the server's error is here. In which state that left the transaction is the server's next message, which it sends
+ * apart: looked at in between, a transaction that is over seems open, and the next handler's statements commit each by itself. So where
+ * the connection is still busy, an empty statement waits for its turn behind whatever is under way; it fails in no state.
+ *
+ * @throws TransactionAbortedError (`TRANSACTION_ABORTED`), TransactionEndedError (`TRANSACTION_ENDED`), and what says that the connection is lost
  */
-export function assertOpen(client: pg.ClientBase): void {
+export async function assertOpen(client: pg.ClientBase): Promise<void> {
+  // pg's own flag, which its types leave out. Where it is missing, a round trip more is the price.
+  if ((client as { readyForQuery?: boolean }).readyForQuery !== true) await client.query('');
   const status = client.getTransactionStatus();
   if (status === 'E') throw new TransactionAbortedError();
   if (status === 'I') throw new TransactionEndedError();

@@ -147,39 +147,39 @@ describe('a mail provider that sends and does not answer', () => {
 });
 
 describe('a message that is no envelope', () => {
-  it('ends in the dead-letter queue with a log line that says why, while the others go on', async () => {
-    const QueueUrl = output('LedgerQueueUrl');
-    const before = await queues.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }));
-    const { deadLetterTargetArn } = JSON.parse(before.Attributes?.['RedrivePolicy'] ?? '{}') as Record<string, string>;
-    // Three receives 30 s apart become two receives one second apart.
-    await setQueue(QueueUrl, '1', JSON.stringify({ deadLetterTargetArn, maxReceiveCount: 2 }));
-    try {
-      const text = `no envelope ${randomUUID()}`;
-      await queues.send(
-        new SendMessageCommand({
-          QueueUrl,
-          MessageBody: text,
-          MessageGroupId: 'stranger',
-          MessageDeduplicationId: randomUUID(),
-        }),
-      );
-      const id = await sendInvoice(apiUrl);
-      expect(await arrived()).toBe(true);
-      expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
+  it('is held, with a log line that says why and an alarm that ends when a person has decided, while the others go on', async () => {
+    const text = `no envelope ${randomUUID()}`;
+    await queues.send(
+      new SendMessageCommand({
+        QueueUrl: output('LedgerQueueUrl'),
+        MessageBody: text,
+        MessageGroupId: 'stranger',
+        MessageDeduplicationId: randomUUID(),
+      }),
+    );
+    const id = await sendInvoice(apiUrl);
+    expect(await arrived()).toBe(true);
+    expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
 
-      const dead = await receiveFrom(output('LedgerDeadLetterQueueUrl'), (body) => body === text, 30_000);
-      expect(dead).toBe(text);
-      const line = await until('a log line about the message', async () => logLine('malformed'), 10_000);
-      expect(line).not.toContain(text);
-    } finally {
-      const attributes = before.Attributes ?? {};
-      await setQueue(QueueUrl, attributes['VisibilityTimeout'] ?? '30', attributes['RedrivePolicy'] ?? '');
-    }
+    const held = await until('the message is held', async () => (await facts()).held[0], 30_000);
+    expect(held).toMatchObject({ consumer: 'ledger', reason: 'malformed' });
+    const line = await until('a log line about the message', async () => logLine('malformed'), 10_000);
+    expect(line).not.toContain(text);
+    const alarm = 'sealed-outbox-local-service-held-ledger';
+    await becomes(alarm, 'ALARM');
+    await asSuperuser(cloud.database, cloud.database.name, async (db) =>
+      db.query(`select inbox.skip_held('ledger', $1, 'no event of ours')`, [held.eventId]),
+    );
+    await becomes(alarm, 'OK');
+    expect((await facts()).held).toEqual([]);
   });
 
-  const setQueue = async (QueueUrl: string, VisibilityTimeout: string, RedrivePolicy: string): Promise<void> => {
-    await queues.send(new SetQueueAttributesCommand({ QueueUrl, Attributes: { VisibilityTimeout, RedrivePolicy } }));
-  };
+  it('a consumer goes on with what it holds when its schedule asks', async () => {
+    const { FunctionError } = await lambda.send(
+      new InvokeCommand({ FunctionName: output('LedgerFunctionName'), Payload: '{"action":"drain-held"}' }),
+    );
+    expect(FunctionError).toBeUndefined();
+  });
 
   const logLine = async (contains: string): Promise<string | undefined> => {
     const name = { FunctionName: output('LedgerFunctionName') };
@@ -194,16 +194,10 @@ describe('a relay that stands still', () => {
   it('raises the lag alarm with its SNS message, and ends it when the relay is back', async () => {
     const name = 'sealed-outbox-local-service-oldest-pending-age-ledger';
     const inbox = await subscribe();
-    const stateOf = async () => {
-      const { MetricAlarms } = await metrics.send(new DescribeAlarmsCommand({ AlarmNames: [name] }));
-      return MetricAlarms?.[0]?.StateValue;
-    };
-    const becomes = async (state: string) =>
-      until(`${name} is ${state}`, async () => ((await stateOf()) === state ? true : undefined), 90_000);
     const message = async (state: string) =>
       receiveFrom(inbox, (body) => body.includes(name) && body.includes(`\\"NewStateValue\\": \\"${state}\\"`), 20_000);
 
-    await becomes('OK');
+    await becomes(name, 'OK');
     const FunctionName = output('RelayFunctionName');
     // What an operator does to stop a function: no invocation may run any more, and the one that runs dies.
     await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
@@ -211,7 +205,7 @@ describe('a relay that stands still', () => {
     let id: string;
     try {
       id = await sendInvoice(apiUrl);
-      await becomes('ALARM');
+      await becomes(name, 'ALARM');
       expect(await message('ALARM')).toContain(name);
       expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).not.toContain(id);
     } finally {
@@ -219,7 +213,7 @@ describe('a relay that stands still', () => {
     }
     await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));
     expect(await arrived()).toBe(true);
-    await becomes('OK');
+    await becomes(name, 'OK');
     expect(await message('OK')).toContain(name);
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
@@ -234,6 +228,18 @@ describe('a relay that stands still', () => {
     return QueueUrl;
   };
 });
+
+/** Waits until the alarm is in this state. */
+async function becomes(name: string, state: string): Promise<void> {
+  await until(
+    `${name} is ${state}`,
+    async () => {
+      const { MetricAlarms } = await metrics.send(new DescribeAlarmsCommand({ AlarmNames: [name] }));
+      return MetricAlarms?.[0]?.StateValue === state ? true : undefined;
+    },
+    90_000,
+  );
+}
 
 /** The body of the first message that fits; it and those before it are deleted. */
 async function receiveFrom(QueueUrl: string, fits: (body: string) => boolean, withinMs: number): Promise<string> {

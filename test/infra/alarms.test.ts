@@ -3,23 +3,32 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { ruleOf } from '../../local/cloudwatch/alarms.ts';
-import { LAG_RULES } from '../support/lag-rules.ts';
+import { HELD_RULES, LAG_RULES } from '../support/lag-rules.ts';
 import { documentedMetrics } from '../support/metrics-table.ts';
-import { ROOT, synthesise } from './synthesised.ts';
+import { ROOT, synthesise, variablesOf } from './synthesised.ts';
 
 describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) => {
   const { resources } = synthesise(stage);
   const alarms = resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
   const named = (end: string) => alarms.find((alarm) => alarm['AlarmName'] === `sealed-outbox-${stage}-service-${end}`);
 
-  it('watch every destination, the relay and every dead-letter queue', () => {
+  it('watch every destination, the relay, every dead-letter queue and what every consumer holds', () => {
     const names = Object.keys(definition.destinations);
+    const consumers = resources('AWS::Lambda::EventSourceMapping').map(
+      ([, { Properties }]) =>
+        variablesOf(resources('AWS::Lambda::Function').find(([id]) => id === Properties['FunctionName'].Ref)![1])[
+          'POWERTOOLS_SERVICE_NAME'
+        ] as string,
+    );
+    expect(consumers).toHaveLength(3);
     expect(new Set(alarms.map((alarm) => alarm['AlarmName']))).toEqual(
       new Set([
         ...names.map((name) => `sealed-outbox-${stage}-service-oldest-pending-age-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-parked-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-orphaned-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-dead-letters-${name}`),
+        ...consumers.map((name) => `sealed-outbox-${stage}-service-held-${name}`),
+        ...consumers.map((name) => `sealed-outbox-${stage}-service-gap-${name}`),
         `sealed-outbox-${stage}-service-relay-silent`,
         `sealed-outbox-${stage}-service-prune-lag-outbox`,
         `sealed-outbox-${stage}-service-prune-lag-inbox`,
@@ -33,7 +42,9 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       expect(named(name)?.['TreatMissingData']).toBe('breaching');
     }
     // The two above say so; these keep what was last known.
-    for (const name of ['parked-ledger', 'orphaned-ledger']) expect(named(name)?.['TreatMissingData']).toBe('ignore');
+    for (const name of ['parked-ledger', 'orphaned-ledger', 'held-ledger', 'gap-ledger']) {
+      expect(named(name)?.['TreatMissingData']).toBe('ignore');
+    }
     // SQS stops reporting for a queue that nobody uses.
     expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
   });
@@ -41,12 +52,14 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   it('read the metrics that docs/observability.md says, and no other of ours', () => {
     const ours = alarms.filter((alarm) => alarm['Namespace'] === 'SealedOutbox');
     const read = ours.map((alarm) => {
-      const destination = alarm['Dimensions'].find(({ Name }: { Name: string }) => Name === 'Destination')?.Value;
+      const of = alarm['Dimensions'].find(({ Name }: { Name: string }) =>
+        ['Destination', 'Consumer', 'Area'].includes(Name),
+      )?.Value;
       const name = String(alarm['AlarmName']).replace(`sealed-outbox-${stage}-service-`, '');
-      return `${alarm['MetricName']}: ${destination === undefined ? name : name.replace(destination, '…')}`;
+      return `${alarm['MetricName']}: ${of === undefined ? name : name.replace(of, '…')}`;
     });
-    const documented = documentedMetrics().filter(({ alarm }) => alarm !== '');
-    expect(new Set(read)).toEqual(new Set(documented.map(({ name, alarm }) => `${name}: ${alarm}`)));
+    const documented = documentedMetrics().flatMap(({ name, alarms: of }) => of.map((alarm) => `${name}: ${alarm}`));
+    expect(new Set(read)).toEqual(new Set(documented));
   });
 
   it('want more than one bad measurement, and not every one', () => {
@@ -75,6 +88,18 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         MetricName: metric,
         Dimensions: [{ Name: 'Destination', Value: 'ledger' }, installation],
         Threshold: 0,
+        ComparisonOperator: 'GreaterThanThreshold',
+      });
+    }
+    for (const [name, waitsFor, threshold] of [
+      ['held-analytics', 'person', 0],
+      ['gap-analytics', 'turn', 900],
+    ] as const) {
+      expect(named(name)).toMatchObject({
+        MetricName: 'OldestHeldAge',
+        Dimensions: [{ Name: 'Consumer', Value: 'analytics' }, installation, { Name: 'WaitsFor', Value: waitsFor }],
+        Statistic: 'Maximum',
+        Threshold: threshold,
         ComparisonOperator: 'GreaterThanThreshold',
       });
     }
@@ -116,9 +141,9 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   });
 });
 
-it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started', () => {
+it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started, and for what is held', () => {
   const alarms = synthesise('prod').resources('AWS::CloudWatch::Alarm');
-  for (const [name, rule] of Object.entries(LAG_RULES)) {
+  for (const [name, rule] of Object.entries({ ...LAG_RULES, ...HELD_RULES })) {
     const found = alarms.find(([, { Properties }]) => String(Properties['AlarmName']).endsWith(name));
     expect(ruleOf(found?.[1].Properties ?? {})).toEqual(rule);
   }

@@ -1,7 +1,7 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
-import { EventConsumer, EventQueue, OutboxDatabase } from '../../infra/index.ts';
+import { EventConsumer, type EventConsumerProps, EventQueue, OutboxDatabase } from '../../infra/index.ts';
 import { emptyApp, type Resource, synthesise, variablesOf } from './synthesised.ts';
 
 /** What the functions together may take of the database. A stated number: whoever raises it looks at the server's `max_connections` first. */
@@ -27,15 +27,19 @@ describe.each(['dev', 'prod', 'local'] as const)('database connections of stage 
     expect(logins.reduce((sum, { connections }) => sum + connections, MIGRATOR)).toBeLessThanOrEqual(CAP);
   });
 
-  it('are, for a consumer, as many as it has sandboxes at most times the size of their pools', () => {
+  it('are, for a consumer, as many as it has sandboxes at most, one for its schedule, times the size of their pools', () => {
     const sources = resources('AWS::Lambda::EventSourceMapping');
     expect(sources.length).toBeGreaterThan(0);
     for (const [, { Properties }] of sources) {
       const fn = resources('AWS::Lambda::Function').find(([id]) => id === Properties['FunctionName'].Ref)!;
       const sandboxes = Number(Properties['ScalingConfig'].MaximumConcurrency);
       const pool = Number(variablesOf(fn[1])['DATABASE_POOL_SIZE']);
+      const schedules = resources('AWS::Scheduler::Schedule').filter(
+        ([, schedule]) => schedule.Properties['Target'].Arn['Fn::GetAtt'][0] === fn[0],
+      );
+      expect(schedules).toHaveLength(1);
       expect(sandboxes).toBeGreaterThanOrEqual(2);
-      expect(loginOf(fn)).toBe(sandboxes * pool);
+      expect(loginOf(fn)).toBe((sandboxes + schedules.length) * pool);
     }
   });
 
@@ -46,7 +50,7 @@ describe.each(['dev', 'prod', 'local'] as const)('database connections of stage 
 });
 
 describe('a consumer of your own', () => {
-  const consumer = (more: { maxConcurrency?: number; connections?: number; tracing?: boolean }) => {
+  const consumer = (more: Partial<EventConsumerProps>) => {
     const stack = new Stack(emptyApp(), 'Own');
     const database = new OutboxDatabase(stack, 'Database', {
       connection: { host: '127.0.0.1', port: 5432, name: 'outbox', auth: { kind: 'password', password: 'none' } },
@@ -68,8 +72,20 @@ describe('a consumer of your own', () => {
   };
 
   it('is refused where its sandboxes could take more than there is, with the number', () => {
-    expect(() => consumer({ maxConcurrency: 51, connections: 2 })).toThrow(/104 connections, maxConnections is 102/);
-    expect(() => consumer({ maxConcurrency: 50, connections: 2 })).not.toThrow();
+    expect(() => consumer({ maxConcurrency: 50, connections: 2 })).toThrow(/104 connections, maxConnections is 102/);
+    expect(() => consumer({ maxConcurrency: 49, connections: 2 })).not.toThrow();
+    const unscheduled = { connections: 2, drainEvery: false } as const;
+    expect(() => consumer({ ...unscheduled, maxConcurrency: 51 })).toThrow(/104 connections, maxConnections is 102/);
+    expect(() => consumer({ ...unscheduled, maxConcurrency: 50 })).not.toThrow();
+  });
+
+  it('goes on with held events as often as it is told, or only after its batches', () => {
+    const small = { maxConcurrency: 2 };
+    consumer({ ...small, drainEvery: Duration.minutes(1) }).hasResourceProperties('AWS::Scheduler::Schedule', {
+      Name: 'Own-own-drain',
+      ScheduleExpression: 'rate(1 minute)',
+    });
+    consumer({ ...small, drainEvery: false }).resourceCountIs('AWS::Scheduler::Schedule', 0);
   });
 
   it('is recorded by X-Ray where it is asked for, and may then write traces', () => {

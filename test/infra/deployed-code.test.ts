@@ -64,6 +64,32 @@ describe('a synthesis of stage prod', () => {
     expect(report.pluginReports.flatMap(({ violations }) => violations.map(({ ruleName }) => ruleName))).toEqual([]);
   });
 
+  it('says in the template, beside the resource, what is acknowledged and why', () => {
+    const suppressed = ['Data', 'Service'].flatMap((stack) => {
+      const { Resources } = JSON.parse(readFileSync(join(output, `${stack}.template.json`), 'utf8')) as {
+        Resources: Record<
+          string,
+          { Metadata?: { cdk_nag?: { rules_to_suppress: { id: string; reason: string }[] } }; Type: string }
+        >;
+      };
+      return Object.values(Resources).flatMap(({ Type, Metadata }) =>
+        (Metadata?.cdk_nag?.rules_to_suppress ?? []).map(({ id, reason }) => ({ Type, id, reason })),
+      );
+    });
+    const reasons = Object.fromEntries(suppressed.map(({ id, reason }) => [id, reason]));
+    expect(Object.entries(reasons).toSorted()).toEqual([
+      [
+        expect.stringMatching(
+          /^AwsSolutions-IAM5\[Resource::sealed-outbox-prod-data:\w*ArchiveBucket\w+\/events\/\*\]$/,
+        ),
+        expect.stringMatching(/^PutObject only, below one prefix of one bucket/),
+      ],
+      ['AwsSolutions-S1', expect.stringContaining('CloudTrail')],
+    ]);
+    const wildcards = suppressed.filter(({ id }) => id.startsWith('AwsSolutions-IAM5')).map(({ Type }) => Type);
+    expect(new Set(wildcards)).toEqual(new Set(['AWS::IAM::Role', 'AWS::IAM::Policy']));
+  });
+
   it.each(Object.keys(BUDGET))('bundles %s within its budget, with a source map beside it', (name) => {
     const code = join(assets[name] ?? '', 'index.mjs');
     expect(statSync(code).size).toBeLessThanOrEqual(BUDGET[name] ?? 0);

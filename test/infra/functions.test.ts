@@ -46,6 +46,25 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
     });
   });
 
+  it.each(['ledger', 'analytics', 'notifications'])(
+    '%s goes on with held events every five minutes, also when no message comes',
+    (name) => {
+      const [id] = named(name);
+      const schedules = resources('AWS::Scheduler::Schedule').filter(
+        ([, { Properties }]) => Properties['Target'].Arn['Fn::GetAtt'][0] === id,
+      );
+      expect(schedules.map(([, { Properties }]) => Properties)).toMatchObject([
+        { ScheduleExpression: 'rate(5 minutes)', State: 'ENABLED', Target: { Input: '{"action":"drain-held"}' } },
+      ]);
+      // An event that a bus hands over itself must be tried again after a failure.
+      expect(
+        resources('AWS::Lambda::EventInvokeConfig').filter(
+          ([, { Properties }]) => Properties['FunctionName'].Ref === id,
+        ),
+      ).toEqual([]);
+    },
+  );
+
   it('give the relay time to finish after its longest run', () => {
     const [, relay] = named('relay');
     expect(Number(variablesOf(relay)['RELAY_MAX_SECONDS'])).toBe(150);
@@ -81,10 +100,10 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
     expect(Number(trigger?.['Timeout'])).toBe(600_000);
     expect(JSON.parse(variablesOf(migrate)['DATABASE_LOGINS'])).toEqual([
       { user: 'sealed_relay', roles: ['outbox_relay'], connections: 4 },
-      { user: 'sealed_monitor', roles: ['outbox_monitor'], connections: 2 },
-      { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'], connections: 40 },
-      { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 40 },
-      { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'], connections: 40 },
+      { user: 'sealed_monitor', roles: ['outbox_monitor', 'inbox_monitor'], connections: 2 },
+      { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'], connections: 44 },
+      { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 44 },
+      { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'], connections: 44 },
       { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'], connections: 40 },
       {
         user: 'sealed_janitor',

@@ -69,6 +69,8 @@ const HELD_ACTS = [
   'delete from inbox.audit',
   'insert into inbox.audit default values',
 ];
+/** What only a monitor of the inbox asks. */
+const MONITORING = 'select inbox.held_lag()';
 const reading = (schema: string, tables: readonly string[]): string[] =>
   tables.map((table) => `select from ${schema}.${table}`);
 const writing = (schema: string, tables: readonly string[]): string[] =>
@@ -268,6 +270,8 @@ const TABLE: readonly Rights[] = [
       ...updating(),
       APPEND,
       ...reading('inbox', INBOX),
+      ...writing('inbox', INBOX),
+      ...HELD_ACTS,
     ],
   },
   {
@@ -400,6 +404,10 @@ describe.each(TABLE)('$user', ({ user, may, mustNot }) => {
     expect(await otherThan(FORBIDDEN, user, mustNot)).toEqual([]);
   });
 
+  it('may ask how much is held only as the monitor', async () => {
+    expect(await sqlStateOf(user, MONITORING)).toBe(user === 'sealed_monitor' ? null : FORBIDDEN);
+  });
+
   it('may install no catalogue, make nothing, and become nobody else', async () => {
     expect(await otherThan(FORBIDDEN, user, ESCAPES)).toEqual([]);
   });
@@ -489,6 +497,7 @@ describe('no user', () => {
         'begin_walk',
         'end_replay',
         'forget',
+        'held_lag',
         'list_held',
         'list_held_calls',
         'prune',

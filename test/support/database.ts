@@ -9,7 +9,7 @@ export interface TestDatabase {
   /** The settings with which a function would connect as `user`. */
   config(user: TestUser): DatabaseConfig;
   /** A pool as `user`; ended after the file's tests. */
-  pool(user: TestUser, max?: number): pg.Pool;
+  pool(user: TestUser, max?: number, more?: Pick<pg.PoolConfig, 'stream'>): pg.Pool;
   /** A connection as `user`; ended after the file's tests. */
   client(user: TestUser): Promise<pg.Client>;
   /** A connection as the server's superuser, for faults only: nothing of the product runs as it. */
@@ -65,8 +65,8 @@ async function databaseFrom(template: string): Promise<TestDatabase> {
   return {
     name,
     config,
-    pool(user, max = 5) {
-      const pool = new pg.Pool({ host: '127.0.0.1', port, database: name, user, password, max });
+    pool(user, max = 5, more = {}) {
+      const pool = new pg.Pool({ host: '127.0.0.1', port, database: name, user, password, max, ...more });
       // Tests cut connections on purpose; the pool's idle ones then say so.
       pool.on('error', () => {});
       open.push(pool);

@@ -6,6 +6,12 @@ export const LAG_RULES: Readonly<Record<'oldest-pending-age-ledger' | 'relay-sil
   'relay-silent': rule(240),
 };
 
+/** The two alarms that see what a consumer holds, likewise. */
+export const HELD_RULES: Readonly<Record<'held-ledger' | 'gap-ledger', AlarmRule>> = {
+  'held-ledger': { ...rule(0), evaluationPeriods: 3, datapointsToAlarm: 2, missingData: 'ignore' },
+  'gap-ledger': { ...rule(900), missingData: 'ignore' },
+};
+
 function rule(threshold: number): AlarmRule {
   return {
     periodSeconds: 60,

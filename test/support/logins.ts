@@ -9,7 +9,7 @@ export const LOGINS = [
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
   { user: 'sealed_analytics', roles: ['inbox_consumer', 'sample_analytics'] },
   { user: 'sealed_notifications', roles: ['inbox_consumer', 'sample_notifications'] },
-  { user: 'sealed_monitor', roles: ['outbox_monitor'] },
+  { user: 'sealed_monitor', roles: ['outbox_monitor', 'inbox_monitor'] },
   { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver', 'inbox_janitor', 'sample_janitor'] },
   { user: 'sealed_pruner', roles: ['outbox_janitor'] },
   { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'] },

@@ -5,8 +5,8 @@ export interface DocumentedMetric {
   readonly name: string;
   readonly unit: string;
   readonly dimensions: readonly string[];
-  /** Name of the alarm that reads it, with `…` for a destination; empty: none. */
-  readonly alarm: string;
+  /** Names of the alarms that read it, with `…` for a destination, a consumer or an area. */
+  readonly alarms: readonly string[];
 }
 
 const ROW = /^\| `(?<name>[A-Za-z]+)` \| (?<unit>[A-Za-z]+) \|(?<dimensions>[^|]*)\|[^|]+\|(?<alarm>[^|]*)\|$/;
@@ -20,6 +20,6 @@ export function documentedMetrics(): DocumentedMetric[] {
     if (name === undefined || unit === undefined) return [];
     const words = (cell: string | undefined): string[] =>
       [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, it = '']) => it);
-    return [{ name, unit, dimensions: words(dimensions), alarm: words(alarm)[0] ?? '' }];
+    return [{ name, unit, dimensions: words(dimensions), alarms: words(alarm) }];
   });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { probe } from '../../../functions/monitor/probe.ts';
+import { probe, probeHeld } from '../../../functions/monitor/probe.ts';
 import { testDatabase } from '../../support/database.ts';
 import { append, installCatalogue, thing } from '../../support/outbox.ts';
 import { recordingLog } from '../../support/recorders.ts';
@@ -78,6 +78,37 @@ describe('a probe', () => {
     const added: string[] = [];
     const away = { query: () => Promise.reject(new Error('connection refused')) };
     const probing = probe(away, { log: recordingLog(), metrics: { add: (name) => added.push(name) } });
+    await expect(probing).rejects.toThrow('connection refused');
+    expect(added).toEqual([]);
+  });
+});
+
+describe('a probe of the inbox', () => {
+  it('measures what each consumer holds, by what it waits for', async () => {
+    await owner.query(
+      `insert into inbox.consumer (name, mode, starting_point) values ('analytics', 'any', 'first-seen'), ('ledger', 'strict', 'beginning');
+       insert into inbox.held_event (consumer, event_id, aggregate_type, aggregate_id, sequence, reason, body, held_at)
+       values ('ledger', gen_random_uuid(), 'thing', 'a', 2, 'late', '', now() - interval '1 hour'),
+              ('ledger', gen_random_uuid(), 'thing', 'b', 3, 'gap', '', now() - interval '2 hours')`,
+    );
+    const added: Added[] = [];
+    await probeHeld(await database.client('sealed_monitor'), {
+      log: recordingLog(),
+      metrics: { add: (name, unit, value, dimensions = {}) => added.push({ name, unit, value, dimensions }) },
+    });
+    const hours = added.map((one) => (one.unit === 'Seconds' ? { ...one, value: Math.floor(one.value / 3600) } : one));
+    const of = (Consumer: string, held: number, person: number, turn: number) => [
+      { name: 'HeldEvents', unit: 'Count', value: held, dimensions: { Consumer } },
+      { name: 'OldestHeldAge', unit: 'Seconds', value: person, dimensions: { Consumer, WaitsFor: 'person' } },
+      { name: 'OldestHeldAge', unit: 'Seconds', value: turn, dimensions: { Consumer, WaitsFor: 'turn' } },
+    ];
+    expect(hours).toEqual([...of('analytics', 0, 0, 0), ...of('ledger', 2, 1, 2)]);
+  });
+
+  it('fails and reports nothing when the database does', async () => {
+    const added: string[] = [];
+    const away = { query: () => Promise.reject(new Error('connection refused')) };
+    const probing = probeHeld(away, { log: recordingLog(), metrics: { add: (name) => added.push(name) } });
     await expect(probing).rejects.toThrow('connection refused');
     expect(added).toEqual([]);
   });

@@ -9,6 +9,7 @@ import {
 } from '../../support/counter-consumer.ts';
 import { counterEnvelope } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
+import { LateReadySocket } from '../../support/late-ready-socket.ts';
 import { contextFor, fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
@@ -26,8 +27,9 @@ function watched(
   ) => Promise<void> = async () => {},
   max = 1,
   attempts = 1,
+  more: Parameters<typeof database.pool>[2] = {},
 ) {
-  const pool = database.pool('sealed_ledger', max);
+  const pool = database.pool('sealed_ledger', max, more);
   const transactions = new Map<string, string>();
   const made = counterConsumer({
     name,
@@ -45,6 +47,33 @@ function watched(
   return { ...made, pool, transactions };
 }
 
+type Fault = (tx: { query(sql: string): Promise<unknown> }) => Promise<void>;
+
+const FAULTS: readonly (readonly [what: string, fault: Fault, code: string])[] = [
+  ['throws', () => Promise.reject(new Error('no')), 'HANDLER_FAILED'],
+  [
+    'swallows the error of a statement',
+    async (tx) => void (await tx.query('select 1 / 0').catch(() => {})),
+    'TRANSACTION_ABORTED',
+  ],
+  ['commits', async (tx) => void (await tx.query('commit').catch(() => {})), 'TRANSACTION_ENDED'],
+  ['commits and begins', async (tx) => void (await tx.query('commit; begin').catch(() => {})), 'TRANSACTION_ENDED'],
+  ['rolls back', async (tx) => void (await tx.query('rollback')), 'TRANSACTION_ENDED'],
+  ['rolls back and begins', async (tx) => void (await tx.query('rollback; begin')), 'TRANSACTION_ENDED'],
+];
+
+const ARRIVALS: readonly (readonly [arrival: string, more: Parameters<typeof database.pool>[2]])[] = [
+  ['as the server sends it', {}],
+  ['after the error', { stream: () => new LateReadySocket() }],
+];
+
+/** What a handler does after its effect, for one event. */
+const faultOf =
+  (counter: string, sequence: bigint, fault: Fault) =>
+  async (event: { aggregateId: string; sequence: bigint }, tx: Parameters<Fault>[0]): Promise<void> => {
+    if (event.aggregateId === counter && event.sequence === sequence) await fault(tx);
+  };
+
 describe('messages of a batch', () => {
   it('share one transaction', async () => {
     const { handler, transactions, pool } = watched('shared');
@@ -54,45 +83,45 @@ describe('messages of a batch', () => {
     expect(await inboxOf(pool, 'shared', 'c0')).toEqual({ processed: 10, position: '2' });
   });
 
-  it.each([
-    ['throws', () => Promise.reject(new Error('no')), 'HANDLER_FAILED'],
-    [
-      'swallows the error of a statement',
-      async (tx) => void (await tx.query('select 1 / 0').catch(() => {})),
-      'TRANSACTION_ABORTED',
-    ],
-    ['commits', async (tx) => void (await tx.query('commit').catch(() => {})), 'TRANSACTION_ENDED'],
-    ['commits and begins', async (tx) => void (await tx.query('commit; begin').catch(() => {})), 'TRANSACTION_ENDED'],
-    ['rolls back', async (tx) => void (await tx.query('rollback')), 'TRANSACTION_ENDED'],
-    ['rolls back and begins', async (tx) => void (await tx.query('rollback; begin')), 'TRANSACTION_ENDED'],
-  ] as const satisfies readonly (readonly [
-    string,
-    (tx: { query(sql: string): Promise<unknown> }) => Promise<void>,
-    string,
-  ])[])(
-    'like case 33: do not suffer from one whose handler %s: it is found, it alone is held, nothing is lost or done twice',
-    async (what, fault, code) => {
-      const name = `fault-${what.replaceAll(' ', '-')}`;
-      const { handler, pool } = watched(name, async (event, tx) => {
-        if (event.aggregateId === 'c3' && event.sequence === 1n) await fault(tx);
-      });
-      expect(await invoke(handler, ten())).toEqual([]);
-      const done = await effectsOf(pool, name);
-      expect(done.map(({ counter, sequence }) => `${counter} ${sequence}`).toSorted()).toEqual(
-        ['c0', 'c1', 'c2', 'c4'].flatMap((counter) => [`${counter} 1`, `${counter} 2`]),
-      );
-      expect(await heldOf(pool, name)).toMatchObject([
-        { counter: 'c3', sequence: '1', reason: 'failing' },
-        { counter: 'c3', sequence: '2', reason: 'blocked' },
-      ]);
-      const { rows } = await pool.query(
-        `select last_error, (select count(*)::int from inbox.processed_event where consumer = $1) as processed
-           from inbox.held_event where consumer = $1 and reason = 'failing'`,
-        [name],
-      );
-      expect(rows).toMatchObject([{ last_error: expect.stringContaining(code) as string, processed: 8 }]);
-    },
-  );
+  describe.each(ARRIVALS)('where the state of the transaction comes %s', (arrival, more) => {
+    it.each(FAULTS)(
+      'like case 33: do not suffer from one whose handler %s: it is found, it alone is held, nothing is lost or done twice',
+      async (what, fault, code) => {
+        const name = `fault-${what.replaceAll(' ', '-')}-${arrival.replaceAll(' ', '-')}`;
+        const { handler, pool } = watched(name, faultOf('c3', 1n, fault), 1, 1, more);
+        expect(await invoke(handler, ten())).toEqual([]);
+        const done = await effectsOf(pool, name);
+        expect(done.map(({ counter, sequence }) => `${counter} ${sequence}`).toSorted()).toEqual(
+          ['c0', 'c1', 'c2', 'c4'].flatMap((counter) => [`${counter} 1`, `${counter} 2`]),
+        );
+        expect(await heldOf(pool, name)).toMatchObject([
+          { counter: 'c3', sequence: '1', reason: 'failing' },
+          { counter: 'c3', sequence: '2', reason: 'blocked' },
+        ]);
+        const { rows } = await pool.query(
+          `select last_error, (select count(*)::int from inbox.processed_event where consumer = $1) as processed
+             from inbox.held_event where consumer = $1 and reason = 'failing'`,
+          [name],
+        );
+        expect(rows).toMatchObject([{ last_error: expect.stringContaining(code) as string, processed: 8 }]);
+      },
+    );
+
+    it.each(FAULTS)(
+      'like case 33: nor do held ones that are taken out together with one whose handler %s',
+      async (what, fault) => {
+        const name = `drain-${what.replaceAll(' ', '-')}-${arrival.replaceAll(' ', '-')}`;
+        const { handler, pool } = watched(name, faultOf('c', 2n, fault), 1, 1, more);
+        expect(await invoke(handler, [message('c', 2), message('c', 3)])).toEqual([]);
+        expect(await invoke(handler, [message('c', 1)])).toEqual([]);
+        expect(await effectsOf(pool, name)).toEqual([{ counter: 'c', sequence: '1' }]);
+        expect(await heldOf(pool, name)).toMatchObject([
+          { sequence: '2', reason: 'failing' },
+          { sequence: '3', reason: 'gap' },
+        ]);
+      },
+    );
+  });
 
   it('are applied one by one when the connection is cut in the middle', async () => {
     const other = database.pool('sealed_ledger');

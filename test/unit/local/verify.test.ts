@@ -34,6 +34,7 @@ const right: Facts = {
   ledger: [{ invoiceId: 'i', totalMinor: 1000, paidMinor: 1000, status: 'paid', lastSequence: 4, effects: 4 }],
   analytics: [day('invoice.issued', 1, 1000), day('invoice.payment-recorded', 2, 1000), day('invoice.paid', 1, 1000)],
   notifications: [{ eventId: 'e1', invoiceId: 'i', mailId: 'm' }],
+  held: [],
 };
 const sent = [{ id: 'i', totalMinor: 1000, paidMinor: 1000, payments: 2 }];
 const mails = [{ id: 'm', reference: 'i' }];
@@ -56,7 +57,9 @@ describe('verify', () => {
   });
 
   it('knows no times where nothing has arrived', () => {
-    expect(verify({ events: [], entries: [], ledger: [], analytics: [], notifications: [] }, [], [])).toMatchObject({
+    expect(
+      verify({ events: [], entries: [], ledger: [], analytics: [], notifications: [], held: [] }, [], []),
+    ).toMatchObject({
       medianMs: null,
       worstMs: null,
       wrong: [],
@@ -110,6 +113,11 @@ describe('verify', () => {
       'a mail that is noted under another id',
       { ...right, notifications: [{ eventId: 'e1', invoiceId: 'i', mailId: 'other' }] },
       /under the same id/,
+    ],
+    [
+      'an event that a consumer still holds',
+      { ...right, held: [{ consumer: 'ledger', eventId: 'e9', reason: 'gap' }] },
+      /ledger holds event e9 as gap/,
     ],
     [
       'an event that is not noted as published',

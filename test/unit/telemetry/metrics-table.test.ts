@@ -25,6 +25,6 @@ describe('the table of metrics in docs/observability.md', () => {
 
   it('keeps to a small set of dimensions: a combination costs money each month', () => {
     const used = new Set(documented.flatMap(({ dimensions }) => dimensions));
-    expect([...used].toSorted()).toEqual(['Area', 'Class', 'Consumer', 'Destination', 'Reason']);
+    expect([...used].toSorted()).toEqual(['Area', 'Class', 'Consumer', 'Destination', 'Reason', 'WaitsFor']);
   });
 });
