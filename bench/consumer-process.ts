@@ -78,9 +78,7 @@ function sandbox(consumer: ReturnType<typeof eventConsumer>): (records: readonly
   };
 }
 
-async function measured<T>(
-  work: () => Promise<T>,
-): Promise<[T, Omit<BatchesResult, 'events' | 'batchMs'>]> {
+async function measured<T>(work: () => Promise<T>): Promise<[T, Omit<BatchesResult, 'events' | 'batchMs'>]> {
   [statements, transactions] = [0, 0];
   const serverCpu = cpuOf(serverProcesses);
   const cpu = process.cpuUsage();

@@ -37,7 +37,8 @@ async function run(bench: Bench): Promise<Figure[]> {
     const live = await consumer.batches({ variant: 'together', invoices: aggregates, events: bench.quick ? held : 30 });
     const besideLive = await others.endSteady();
 
-    const compare = (times: readonly number[], share: number): number => quantile(times, share) / quantile(alone, share);
+    const compare = (times: readonly number[], share: number): number =>
+      quantile(times, share) / quantile(alone, share);
     return [
       {
         name: 'held events drained',
@@ -47,7 +48,11 @@ async function run(bench: Bench): Promise<Figure[]> {
       },
       { name: '  live batches of the same sandbox', value: live.events / live.seconds, unit: 'events/s' },
       { name: '  CPU of the consumer, per 1,000 events', value: (drained.cpuSeconds * 1e6) / events, unit: 'ms' },
-      { name: '  CPU of its server processes, per 1,000 events', value: (drained.serverCpuSeconds * 1e6) / events, unit: 'ms' },
+      {
+        name: '  CPU of its server processes, per 1,000 events',
+        value: (drained.serverCpuSeconds * 1e6) / events,
+        unit: 'ms',
+      },
       { name: '  round trips per 1,000 events', value: (drained.statements * 1000) / events, unit: '' },
       { name: '  batch that closes ten gaps, p50', value: quantile(drained.batchMs, 0.5), unit: 'ms' },
       { name: '  cores in use', value: inUse, unit: '' },

@@ -11,7 +11,9 @@ const now = Date.now();
 const daysAgo = (days: number): number => now - days * DAY * 1000;
 
 beforeEach(() =>
-  owner.query('truncate inbox.processed_event, inbox.held_event, inbox.external_call, inbox.reset, inbox.consumer, inbox.walk'),
+  owner.query(
+    'truncate inbox.processed_event, inbox.held_event, inbox.external_call, inbox.reset, inbox.consumer, inbox.walk',
+  ),
 );
 
 async function processed(consumer: string, id: string, days: number): Promise<void> {
