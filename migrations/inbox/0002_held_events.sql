@@ -171,9 +171,6 @@ begin
     if verdict in ('apply', 'passed') then
       taken := taken || e.id;
       taken_times := taken_times || e.time;
-      if e.queued then
-        counted := counted || e.id;
-      end if;
       if mode <> 'any' and verdict = 'apply' then
         last := e.sequence;
         if moved_types[cardinality(moved_types)] = e.aggregate and moved_ids[cardinality(moved_ids)] = e.subject then
@@ -184,6 +181,10 @@ begin
           moved_to := moved_to || e.sequence;
         end if;
       end if;
+    end if;
+    -- Its message goes now, for whatever reason: nobody counts its failures any more.
+    if e.queued and (verdict in ('apply', 'passed', 'older') or e.processed) then
+      counted := counted || e.id;
     end if;
     seen := seen || e.id;
   end loop;

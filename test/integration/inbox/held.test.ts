@@ -63,6 +63,19 @@ describe('an event whose handler fails', () => {
     expect(await inboxOf(pool, 'blocks', 'a')).toEqual({ processed: 3, position: '1' });
   });
 
+  it('is counted no more when a later one makes it old, in mode latest', async () => {
+    const pool = database.pool('sealed_ledger');
+    const { bad, handlers } = failing('overtaken');
+    const { handler } = counterConsumer({ name: 'overtaken', mode: 'latest', pool, handlers, attempts: 3 });
+    bad.add('a 1');
+    const one = message('a', 1);
+    expect(await invoke(handler, [one])).toEqual([one.messageId]);
+    expect(await invoke(handler, [message('a', 2)])).toEqual([]);
+    expect(await invoke(handler, [one])).toEqual([]);
+    const { rows } = await pool.query(`select reason from inbox.held_event where consumer = 'overtaken'`);
+    expect(rows).toEqual([]);
+  });
+
   it.each(['strict', 'latest', 'any'] as const)(
     'lets later ones pass where its handler says skip, in mode %s',
     async (mode) => {
