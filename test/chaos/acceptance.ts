@@ -14,7 +14,8 @@ export interface Acceptance {
   has(destination: string, entry: BatchEntry): boolean;
 }
 
-export function acceptance(destinations: readonly string[]): Acceptance {
+/** @param ordered the destinations that keep order: of the others nothing is out of it */
+export function acceptance(destinations: readonly string[], ordered: ReadonlySet<string>): Acceptance {
   const first = new Map(destinations.map((name) => [name, new Map<string, number>()]));
   const highest = new Map<string, number>();
   let repeats = 0;
@@ -47,6 +48,7 @@ export function acceptance(destinations: readonly string[]): Acceptance {
       }
       places.set(id, place);
       events += 1;
+      if (!ordered.has(destination)) return;
       const chain = `${destination}/${subject}`;
       const last = highest.get(chain) ?? 0;
       if (sequence < last) suspicions += 1;

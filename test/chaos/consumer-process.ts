@@ -1,20 +1,24 @@
-/** The consumers of a chaos run, in a process of their own so that they have a processor. Its options are its one argument, as JSON. */
+/** Consumers of a chaos run, in a process of its own so that it can be killed and frozen. Its options are its one argument, as JSON. */
 import { writeSync } from 'node:fs';
-import { type ConsumerReport, runConsumers } from './consumers.ts';
+import { type ConsumerKind, type ConsumerReport, runConsumers } from './consumers.ts';
 import { sturdyPool } from './prepared-pool.ts';
 import { seeded } from './random.ts';
 import type { RelayProcessOptions } from './relay-process.ts';
 
 export interface ConsumerProcessOptions {
+  readonly kind: ConsumerKind;
+  readonly index: number;
   readonly database: RelayProcessOptions['database'];
   /** Port of the queue itself: consumers do not go through the fault proxy. */
   readonly queuePort: number;
   /** Destination → queue. */
   readonly urls: Readonly<Record<string, string>>;
+  readonly providerUrl: string;
+  readonly redelivered: number;
   readonly seed: number;
 }
 
-const options = JSON.parse(process.argv[2] ?? '') as ConsumerProcessOptions;
+const { index, database, seed, ...options } = JSON.parse(process.argv[2] ?? '') as ConsumerProcessOptions;
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());
 // The terminal's Ctrl-C reaches this process as well; its parent decides what ends when.
@@ -23,10 +27,10 @@ process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));
 
 await runConsumers({
-  queuePort: options.queuePort,
-  urls: options.urls,
-  pool: sturdyPool({ ...options.database, max: 24 }),
-  random: (name) => seeded(options.seed, name),
+  ...options,
+  pool: sturdyPool({ ...database, max: 12 }),
+  aside: sturdyPool({ ...database, max: 2 }),
+  random: (name) => seeded(seed, `consumer ${index} ${name}`),
   signal: stop.signal,
   report: (report: ConsumerReport) => void writeSync(1, `${JSON.stringify(report)}\n`),
 });

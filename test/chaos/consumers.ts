@@ -1,103 +1,175 @@
+import type { SQSRecord } from 'aws-lambda';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { eventConsumer, type Handlers } from '../../shared/inbox/index.ts';
+import { mailClient } from '../../functions/sample/notifications/mail-client.ts';
+import { type BeforeContext, eventConsumer, type HandlerContext, type HandlerSteps } from '../../shared/inbox/index.ts';
 import { noMetrics, silentLog } from '../../shared/telemetry/index.ts';
-import { invoke } from '../support/sqs-batch.ts';
-import { catalogue } from './catalogue.ts';
+import { contextFor, drainOf } from '../support/sqs-batch.ts';
+import { catalogue, CONSUMERS, type ConsumerName } from './catalogue.ts';
+import { deliveries } from './deliveries.ts';
+import { handlerFaults, type HandlerFaults } from './handler-faults.ts';
 import { type Queue, queueAt } from './queue-calls.ts';
 import type { Random } from './random.ts';
+import { type AccountData, type AccountEvent, writeEffect } from './read-models.ts';
 
-/** Where the effects go; a second effect of one event is not refused here but seen by the verdict. */
-export const EFFECTS = `
-  create table effect (
-    place bigint generated always as identity primary key,
-    consumer text not null, event_id uuid not null, aggregate_id text not null, sequence bigint not null
-  );
-  grant select, insert on effect to sealed_ledger`;
+/**
+ * `no-dedupe` is ours in a database that keeps no dedupe row; `acknowledges-first` deletes messages before it applies them. Both must be
+ * caught.
+ */
+export type ConsumerKind = 'ours' | 'no-dedupe' | 'acknowledges-first';
 
 export interface ConsumersOptions {
+  readonly kind: ConsumerKind;
   /** Port of the queue itself: consumers do not go through the fault proxy. */
   readonly queuePort: number;
   readonly urls: Readonly<Record<string, string>>;
+  /** Of the provider that notifications call. */
+  readonly providerUrl: string;
   readonly pool: pg.Pool;
+  /** For what handlers remember outside of their transactions. */
+  readonly aside: pg.Pool;
   readonly random: (name: string) => Random;
+  /** Share of the batches that are delivered more than once. */
+  readonly redelivered: number;
   readonly signal: AbortSignal;
   readonly report: (report: ConsumerReport) => void;
 }
 
 export type ConsumerReport =
-  /** Effects were committed, but the consumer died before it could acknowledge their messages. */
-  | { readonly injected: string }
+  | { readonly injected: string; readonly times: number }
   /** So many messages were acknowledged. */
   | { readonly acknowledged: number };
 
 /** Chance that a batch is applied and not acknowledged. */
-const CRASHES = 0.02;
-const LOOPS = 6;
+const CRASHES = 0.03;
+/** Pollers of each queue. */
+const LOOPS = 3;
+const CALL_MS = 600;
+/** An invocation of the schedule that has consumers go on with what is held. Milliseconds. */
+const DRAIN_MS = 5_000;
+/** Between two looks of one poller when its queue gives back or is empty. Milliseconds. */
+const PAUSE_MS = 100;
 
-/** Consumers of both queues, as Lambda would run them: `ledger` in strict order, `search` in any. */
+/** Consumers of all queues, as Lambda would run them. */
 export async function runConsumers(options: ConsumersOptions): Promise<void> {
-  const { pool } = options;
+  const { pool, aside, report, urls, queuePort } = options;
+  const faults = handlerFaults(aside, (injected) => report({ injected, times: 1 }));
   const common = { catalogue, pool, log: silentLog, metrics: noMetrics };
   const handlers = {
     ledger: eventConsumer({
       ...common,
       name: 'ledger',
-      handlers: effects('ledger'),
       mode: 'strict',
       startingPoint: 'beginning',
       destination: 'ledger',
+      handlers: {
+        'account.noted': effects('ledger', faults),
+        'account.changed': effects('ledger', faults),
+        'account.alerted': effects('ledger', faults),
+      },
     }),
-    search: eventConsumer({ ...common, name: 'search', handlers: effects('search'), mode: 'any' }),
-  };
+    notifications: eventConsumer({
+      ...common,
+      name: 'notifications',
+      mode: 'any',
+      handlers: { 'account.alerted': mails(options.providerUrl, faults) },
+    }),
+    search: eventConsumer({
+      ...common,
+      name: 'search',
+      mode: 'latest',
+      handlers: { 'account.changed': effects('search', faults) },
+    }),
+    analytics: eventConsumer({
+      ...common,
+      name: 'analytics',
+      mode: 'any',
+      handlers: { 'account.changed': effects('analytics', faults) },
+    }),
+  } satisfies Record<ConsumerName, unknown>;
   await Promise.all(
-    Object.entries(handlers).flatMap(([name, handler]) => {
-      const queue = queueAt(options.queuePort, options.urls[name] ?? '');
+    CONSUMERS.flatMap((name) => {
+      const url = urls[name] ?? '';
+      const queue = queueAt(queuePort, url);
       return Array.from({ length: LOOPS }, (_, index) =>
-        consume(queue, handler, options.random(`consumer ${name} ${index}`), options),
+        poll(queue, url.endsWith('.fifo'), handlers[name], options.random(`${name} ${index}`), options, index === 0),
       );
     }),
   );
 }
 
-function effects(consumer: string): Handlers<typeof catalogue> {
-  const write: NonNullable<Handlers<typeof catalogue>['account.changed']> = async (event, { tx }) => {
-    await tx.query('insert into effect (consumer, event_id, aggregate_id, sequence) values ($1, $2, $3, $4)', [
-      consumer,
-      event.id,
-      event.aggregateId,
-      event.sequence,
-    ]);
-  };
+type Steps = HandlerSteps<never>;
+
+function effects(consumer: ConsumerName, faults: HandlerFaults): Steps {
   return {
-    'account.changed': write,
-    'account.noted': write as unknown as NonNullable<Handlers<typeof catalogue>['account.noted']>,
-  };
+    async handle(event: AccountEvent, { tx }: HandlerContext): Promise<void> {
+      await faults.meet(consumer, event, tx);
+      await writeEffect(tx, consumer, event);
+    },
+  } satisfies HandlerSteps<AccountEvent>;
 }
 
-async function consume(
+/** One mail for each event, and the provider's id of it in the effect. */
+function mails(providerUrl: string, faults: HandlerFaults): Steps {
+  const provider = mailClient(providerUrl);
+  return {
+    before: async (event: AccountEvent, { once }: BeforeContext): Promise<{ id: string }> =>
+      once(
+        'mail',
+        (key, signal) =>
+          provider.send(
+            key,
+            { to: 'somebody@chaos.invalid', subject: 'alert', text: String(event.data.amount), reference: event.id },
+            signal,
+          ),
+        { lookup: (key, signal) => provider.find(key, signal), unanswered: 'retry', timeoutMs: CALL_MS, needsMs: 100 },
+      ),
+    async handle(event: AccountEvent, { tx, before }: HandlerContext<{ id: string }>): Promise<void> {
+      await faults.meet('notifications', event, tx);
+      await writeEffect(tx, 'notifications', event, before.id);
+    },
+  } satisfies HandlerSteps<AccountEvent, { id: string }>;
+}
+
+async function poll(
   queue: Queue,
+  fifo: boolean,
   handler: unknown,
   random: Random,
-  { signal, report }: ConsumersOptions,
+  { kind, redelivered, signal, report }: ConsumersOptions,
+  drains: boolean,
 ): Promise<void> {
+  const injected = (what: string, times: number): void => report({ injected: what, times });
+  const { deliver } = deliveries({ handler, fifo, random, share: redelivered, injected });
   while (!signal.aborted) {
     try {
       const records = await queue.receive(signal);
-      if (records.length === 0) continue;
-      let returned = new Set(await invoke(handler, records));
-      if (returned.size > 0) await delay(50);
-      if (random() < CRASHES) {
-        report({ injected: 'consumer crash before acknowledgement' });
-        returned = new Set(records.map(({ messageId }) => messageId));
+      if (records.length === 0) {
+        if (drains) await drainOf(handler, contextFor(DRAIN_MS)).catch(() => {});
+        continue;
       }
-      const back = records.filter(({ messageId }) => returned.has(messageId));
-      const done = records.filter(({ messageId }) => !returned.has(messageId));
-      await queue.acknowledge(done);
+      if (kind === 'acknowledges-first') await queue.acknowledge(records);
+      let done: ReadonlySet<string> = new Set();
+      if (!fifo || !records.some(isDoomed)) done = await deliver(records);
+      else injected('message returned until it is a dead letter', 1);
+      if (done.size > 0 && random() < CRASHES) {
+        injected('consumer crash before acknowledgement', 1);
+        done = new Set();
+      }
+      const acknowledged = records.filter(({ messageId }) => done.has(messageId));
+      const back = records.filter(({ messageId }) => !done.has(messageId));
+      await queue.acknowledge(acknowledged);
+      if (back.length > 0) await delay(PAUSE_MS);
       await queue.giveBack(back);
-      if (done.length > 0) report({ acknowledged: done.length });
+      if (acknowledged.length > 0) report({ acknowledged: acknowledged.length });
     } catch (error) {
       if (!signal.aborted) throw error;
     }
   }
+}
+
+/** A function that is broken for this message, until it comes from the dead-letter queue. */
+function isDoomed({ body, attributes }: SQSRecord): boolean {
+  const { data } = JSON.parse(body) as { data: AccountData };
+  return data.fault === 'dead' && attributes.MessageDeduplicationId?.startsWith('redrive-') !== true;
 }

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
+import type { ConsumerKind } from './consumers.ts';
 import type { RelayKind } from './relay-process.ts';
 
 export interface ChaosOptions {
@@ -11,6 +12,7 @@ export interface ChaosOptions {
   /** Longest time for writing and faults; what is under way then is finished. */
   readonly minutes: number;
   readonly relay: RelayKind;
+  readonly consumer: ConsumerKind;
   /** Events a second that the writers aim at. */
   readonly rate: number;
   /** Whether relays kill themselves at their await points; `whole`: the run goes on until each point had its turn. */
@@ -25,7 +27,7 @@ export interface ChaosOptions {
 export const HELP = `npm run chaos -- [options]
 
 Writers, relays and consumers against a real PostgreSQL and a queue behind a fault proxy, while everything that can break is
-broken. Then database, queue and effects are compared. Exit code 0 only if nothing was lost, invented, out of order or done twice.
+broken. Then database, queues, effects and read models are compared. Exit code 0 only if nothing was lost, invented, out of order, done twice or left.
 
   --events <number>        write at least so many events (default 20000)
   --relays <1-4>           relay processes (default 2)
@@ -33,6 +35,7 @@ broken. Then database, queue and effects are compared. Exit code 0 only if nothi
   --minutes <number>       longest time for writing and faults (default 10, or 1 per 15,000 events)
   --rate <number>          events a second that the writers aim at (default 1500)
   --relay <kind>           ours; naive (rows with SKIP LOCKED) and cursor (ours without the look-up) must be caught (default ours)
+  --consumer <kind>        ours; no-dedupe (keeps no dedupe row) and acknowledges-first must be caught (default ours)
   --every <seconds>        between two faults of processes, on average (default 1.2; from 200,000 events on 8)
   --calls-every <seconds>  between two faults of calls, on average (default 0.4; from 200,000 events on 4)
   --no-sweep               relays do not kill themselves at each of their await points
@@ -56,15 +59,20 @@ export interface CommandOptions extends ChaosOptions {
 export function parseOptions(args: readonly string[]): CommandOptions {
   const values = parse(args);
   const relay = values.relay;
+  const consumer = values.consumer;
   const events = whole('--events', values.events, 1, 100_000_000);
   const long = isLong(events);
   if (relay !== 'ours' && relay !== 'naive' && relay !== 'cursor') refuse('--relay must be ours, naive or cursor.');
+  if (consumer !== 'ours' && consumer !== 'no-dedupe' && consumer !== 'acknowledges-first') {
+    refuse('--consumer must be ours, no-dedupe or acknowledges-first.');
+  }
   return {
     help: values.help,
     json: values.json,
     verbose: values.verbose,
     sweep: values['no-sweep'] ? 'off' : 'whole',
     relay,
+    consumer,
     events,
     relays: whole('--relays', values.relays, 1, 4),
     seed: whole('--seed', values.seed, 0, 4_294_967_295),
@@ -85,6 +93,7 @@ function parse(args: readonly string[]) {
         verbose: { type: 'boolean', default: false },
         'no-sweep': { type: 'boolean', default: false },
         relay: { type: 'string', default: 'ours' },
+        consumer: { type: 'string', default: 'ours' },
         events: { type: 'string', default: '20000' },
         relays: { type: 'string', default: '2' },
         seed: { type: 'string', default: '1' },

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { between, deck, type Random } from './random.ts';
+import type { ConsumerProcesses } from './consumer-processes.ts';
+import { VISIBILITY_SECONDS } from './queue-calls.ts';
 import type { Relays } from './relays.ts';
 
 /** What is done to processes, connections and the database. */
@@ -12,6 +14,8 @@ export const PROCESS_FAULTS = [
   'PostgreSQL restarted in immediate mode',
   'snapshot held open',
   'long writing transaction',
+  'consumer killed',
+  'consumer stopped longer than its messages are its own',
 ] as const;
 
 export type ProcessFault = (typeof PROCESS_FAULTS)[number];
@@ -19,6 +23,7 @@ export type ProcessFault = (typeof PROCESS_FAULTS)[number];
 export interface ProcessFaultsOptions {
   readonly random: Random;
   readonly relays: Relays;
+  readonly consumers: ConsumerProcesses;
   readonly relayCount: number;
   readonly leaseSeconds: number;
   /** Average time between two faults, milliseconds. */
@@ -85,6 +90,13 @@ async function inject(
       return { lasts: holdSnapshot(options, between(random, 2_000, 6_000)) };
     case 'long writing transaction':
       return { lasts: options.longTransaction() };
+    case 'consumer killed':
+      options.consumers.kill(Math.floor(random() * options.consumers.count));
+      return {};
+    case 'consumer stopped longer than its messages are its own': {
+      const stopped = Math.floor(random() * options.consumers.count);
+      return { lasts: options.consumers.freeze(stopped, VISIBILITY_SECONDS * 1000 * between(random, 1.1, 1.3)) };
+    }
   }
 }
 

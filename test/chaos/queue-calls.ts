@@ -7,7 +7,12 @@ export interface Queue {
   acknowledge(records: readonly SQSRecord[]): Promise<void>;
   /** They are visible again at once. */
   giveBack(records: readonly SQSRecord[]): Promise<void>;
+  /** Messages that wait or are being worked on. */
+  depth(): Promise<number>;
 }
+
+/** What a process took along when it died is given out again after this. */
+export const VISIBILITY_SECONDS = 4;
 
 interface Received {
   readonly Messages?: readonly {
@@ -19,11 +24,16 @@ interface Received {
   }[];
 }
 
+interface Counted {
+  readonly Attributes?: Readonly<Record<string, string>>;
+}
+
+const agent = new Agent({ keepAlive: true });
+
 /** Plain calls: the poller is not what is tested. */
 export function queueAt(port: number, queueUrl: string): Queue {
-  const agent = new Agent({ keepAlive: true });
   const call = async (action: string, body: object, signal?: AbortSignal): Promise<unknown> =>
-    ask(port, agent, action, { QueueUrl: queueUrl, ...body }, signal);
+    ask(port, action, { QueueUrl: queueUrl, ...body }, signal);
   const entriesOf = (records: readonly SQSRecord[], more: object) =>
     records.map(({ receiptHandle }, index) => ({ Id: String(index), ReceiptHandle: receiptHandle, ...more }));
   return {
@@ -33,7 +43,7 @@ export function queueAt(port: number, queueUrl: string): Queue {
         {
           MaxNumberOfMessages: 10,
           WaitTimeSeconds: 1,
-          VisibilityTimeout: 120,
+          VisibilityTimeout: VISIBILITY_SECONDS,
           MessageSystemAttributeNames: ['All'],
         },
         signal,
@@ -46,7 +56,7 @@ export function queueAt(port: number, queueUrl: string): Queue {
         messageAttributes: {},
         md5OfBody: message.MD5OfBody,
         eventSource: 'aws:sqs',
-        eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:chaos.fifo',
+        eventSourceARN: `arn:aws:sqs:us-east-1:000000000000:${queueUrl.split('/').at(-1)}`,
         awsRegion: 'us-east-1',
       }));
     },
@@ -57,16 +67,26 @@ export function queueAt(port: number, queueUrl: string): Queue {
       const Entries = entriesOf(records, { VisibilityTimeout: 0 });
       if (records.length > 0) await call('ChangeMessageVisibilityBatch', { Entries });
     },
+    async depth() {
+      const AttributeNames = ['ApproximateNumberOfMessages', 'ApproximateNumberOfMessagesNotVisible'];
+      const { Attributes = {} } = (await call('GetQueueAttributes', { AttributeNames })) as Counted;
+      return AttributeNames.reduce((sum, name) => sum + Number(Attributes[name] ?? 0), 0);
+    },
   };
 }
 
-async function ask(
-  port: number,
-  agent: Agent,
-  action: string,
-  body: object,
-  signal: AbortSignal | undefined,
-): Promise<unknown> {
+/** Messages that wait or are being worked on, in these queues and their dead-letter queues. */
+export async function messagesIn(queue: {
+  readonly port: number;
+  readonly urls: Readonly<Record<string, string>>;
+  readonly dead: Readonly<Record<string, string>>;
+}): Promise<number> {
+  const urls = [...Object.values(queue.urls), ...Object.values(queue.dead)];
+  const depths = await Promise.all(urls.map((url) => queueAt(queue.port, url).depth()));
+  return depths.reduce((sum, depth) => sum + depth, 0);
+}
+
+async function ask(port: number, action: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
   const text = JSON.stringify(body);
   const answer = await new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
     const outgoing = request(

@@ -40,3 +40,9 @@ export function deck<T>(random: Random, kinds: readonly T[]): () => T {
     return dealt;
   };
 }
+
+/** In a random order. */
+export function shuffled<T>(random: Random, items: readonly T[]): T[] {
+  const deal = deck(random, items);
+  return items.map(() => deal());
+}

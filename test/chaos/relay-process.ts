@@ -57,7 +57,10 @@ const client = new SQSClient({
 const publishers: Record<string, Publisher> = Object.fromEntries(
   Object.entries(options.urls).map(([name, queueUrl]) => [
     name,
-    watchedPublisher(sqsPublisher({ client, queueUrl, fifo: true, timeoutMs: options.timeoutMs }), points),
+    watchedPublisher(
+      sqsPublisher({ client, queueUrl, fifo: queueUrl.endsWith('.fifo'), timeoutMs: options.timeoutMs }),
+      points,
+    ),
   ]),
 );
 

@@ -20,6 +20,11 @@ export interface ChaosReport {
   /** How the writers' transactions ended. */
   readonly transactions: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
+  /** What was held when nothing moved any more, by consumer and reason, and what the operator did. */
+  readonly held: Readonly<Record<string, number>>;
+  readonly operator: { readonly mended: number; readonly skipped: number };
+  /** What the provider was asked, and what it did. */
+  readonly provider: { readonly requests: number; readonly mails: number };
   readonly relayStarts: number;
   readonly awaitPoints: {
     readonly seen: number;
@@ -42,7 +47,8 @@ export function reportLines(report: ChaosReport): string[] {
   const counts = (record: Readonly<Record<string, number>>): string[] =>
     Object.entries(record).map(([kind, count]) => `  ${String(count).padStart(9)}  ${kind}`);
   return [
-    `Chaos: ${options.relays} ${options.relay === 'ours' ? '' : `${options.relay} `}relays, seed ${options.seed}, ` +
+    `Chaos: ${options.relays} ${options.relay === 'ours' ? '' : `${options.relay} `}relays, ` +
+      `${options.consumer === 'ours' ? '' : `consumers that are ${options.consumer}, `}seed ${options.seed}, ` +
       `${seconds.storm.toFixed(1)} s of faults, settled ${seconds.calm.toFixed(1)} s later`,
     '',
     'Written',
@@ -65,11 +71,16 @@ export function reportLines(report: ChaosReport): string[] {
             (awaitPoints.missed.length > 0 ? `; not at ${awaitPoints.missed.join('; ')}` : ''),
         ]
       : []),
+    'Held before the operator came',
+    ...counts(report.held),
+    ...counts({ 'mended and tried again': report.operator.mended, 'left out': report.operator.skipped }),
+    'Provider',
+    ...counts({ requests: report.provider.requests, mails: report.provider.mails }),
     'Verdict (each must be 0)',
     ...counts(Object.fromEntries(Object.entries(report.verdict).map(([name, count]) => [words(name), count]))),
     ...report.examples.map((example) => `  e.g. ${example}`),
     ...(report.complete ? [] : ['Ended before all events were written and every fault had its turn.']),
-    report.ok ? 'OK: nothing lost, invented, out of order or done twice.' : 'FAILED.',
+    report.ok ? 'OK: nothing lost, invented, out of order, done twice or left.' : 'FAILED.',
   ];
 }
 

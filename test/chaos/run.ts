@@ -1,19 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { acceptance, type Acceptance } from './acceptance.ts';
-import { CALL_FAULTS, callFaults } from './call-faults.ts';
-import { DESTINATIONS } from './catalogue.ts';
-import { runConsumerChild } from './consumer-child.ts';
-import { settled } from './settled.ts';
+import { type MailProvider, startMailProvider } from '../../local/mail-provider/server.ts';
+import { acceptance } from './acceptance.ts';
+import { callFaults } from './call-faults.ts';
+import { calmDown, NO_CALM } from './calm.ts';
+import { CONSUMERS, HANDLER_FAULTS, ORDERED } from './catalogue.ts';
+import { conclude } from './conclude.ts';
+import { startConsumers } from './consumer-processes.ts';
+import { redriveAlways } from './dead-letters.ts';
+import { everyFault, replaysAll } from './every-fault.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import { type ChaosOptions, isLong } from './options.ts';
+import { pace } from './pace.ts';
+import { runProcessFaults } from './process-faults.ts';
 import { type Progress, progressLine } from './progress.ts';
-import { PROCESS_FAULTS, runProcessFaults } from './process-faults.ts';
+import { runProviderFaults } from './provider-faults.ts';
 import { seeded } from './random.ts';
 import { startRelays } from './relays.ts';
+import { runReplays } from './replays.ts';
 import type { ChaosReport } from './report.ts';
 import { setStage, type Stage } from './stage.ts';
-import { judge } from './verdict.ts';
-import { emptyLedger, isFault, type Ledger, runWriters, transact } from './writers.ts';
+import { accountName, emptyLedger, handlerFaultsOf, isFault, runWriters, transact } from './writers.ts';
 
 export interface Surroundings {
   /** Ends the run at once, without a report. */
@@ -27,8 +33,7 @@ export interface Surroundings {
 const LEASE_SECONDS = 3.5;
 const TIMEOUT_MS = 1_200;
 const WRITERS = { short: { connections: 12, eventsAtOnce: 5 }, long: { connections: 24, eventsAtOnce: 10 } };
-/** Writers wait when so many deliveries are not yet out, or not yet applied. */
-const BACKLOG = 50_000;
+const CONSUMER_PROCESSES = 2;
 const PROGRESS_SECONDS = 10;
 /** A relay that is to be caught has been caught after so many breaks. */
 const CAUGHT = 2;
@@ -36,34 +41,41 @@ const CAUGHT = 2;
 const STARTING_MS = 15_000;
 /** What nobody works on for so long stays as it is: longer than the longest wait of a relay. Milliseconds. */
 const STANDSTILL_MS = 45_000;
-/** For relays that are to be caught: a consumer in strict order waits for ever behind their mistakes. */
+/** For relays and consumers that are to be caught: what waits behind their mistakes waits for ever. */
 const STANDSTILL_TO_BE_CAUGHT_MS = 4_000;
-
+const IDLE_TO_BE_CAUGHT_MS = 2_000;
 /**
- * One run: the storm (writers, relays, consumers, and faults), the calm (no more faults, until everything has settled) and the verdict.
- * Null when it was interrupted. Nothing is left behind either way.
+ * One run: the storm (writers, relays, consumers, and faults), the calm (no more faults, until everything has settled), the operator, and the
+ * verdict. Null when it was interrupted. Nothing is left behind either way.
  */
 export async function runChaos(options: ChaosOptions, surroundings: Surroundings): Promise<ChaosReport | null> {
-  const stage = await setStage(options.relay);
+  const provider = await startMailProvider();
   try {
-    return await perform(options, stage, surroundings);
+    const stage = await setStage(options.relay, options.consumer);
+    try {
+      return await perform(options, stage, provider, surroundings);
+    } finally {
+      await stage.strike();
+    }
   } finally {
-    await stage.strike();
+    await provider.close();
   }
 }
 
 async function perform(
   options: ChaosOptions,
   stage: Stage,
+  provider: MailProvider,
   { signal: interrupted, enough: told, say }: Surroundings,
 ): Promise<ChaosReport | null> {
   const random = (name: string) => seeded(options.seed, name);
+  const isOurs = options.relay === 'ours' && options.consumer === 'ours';
   const faults = new Map<string, number>();
-  const injected = (kind: string): void => {
-    faults.set(kind, (faults.get(kind) ?? 0) + 1);
+  const injected = (kind: string, times = 1): void => {
+    faults.set(kind, (faults.get(kind) ?? 0) + times);
     if (options.verbose) say(`fault: ${kind}`);
   };
-  const taken = acceptance(DESTINATIONS);
+  const taken = acceptance(CONSUMERS, ORDERED);
   const ledger = emptyLedger();
   const destinationOf = new Map(Object.entries(stage.queue.urls).map(([name, url]) => [url, name]));
   const coin = random('window');
@@ -73,13 +85,14 @@ async function perform(
     everyMs: options.callsEvery * 1000,
     now: () => performance.now(),
     outage: (ms) => void proxy.outage(ms),
-    injected,
+    injected: (kind) => injected(kind),
   });
   const proxy = await startFaultProxy({
     upstreamPort: stage.queue.port,
     plan: () => calls.next(),
     // Half of the repeats come as if the queue's window of five minutes were over, so that consumers meet them.
     rewrite(entry, { QueueUrl }) {
+      if (entry.MessageDeduplicationId === undefined) return entry;
       if (!taken.has(destinationOf.get(QueueUrl) ?? '', entry) || coin() < 0.5) return entry;
       return { ...entry, MessageDeduplicationId: `${entry.MessageDeduplicationId}-${taken.repeats}` };
     },
@@ -90,7 +103,7 @@ async function perform(
     program: stage.programs.relay,
     random: random('relays'),
     sweep: options.sweep !== 'off' && options.relay === 'ours',
-    injected,
+    injected: (kind) => injected(kind),
     common: {
       kind: options.relay,
       database: stage.config('sealed_relay'),
@@ -101,16 +114,36 @@ async function perform(
       verbose: options.verbose,
     },
   });
+  let acknowledged = 0;
+  const consumers = startConsumers({
+    count: CONSUMER_PROCESSES,
+    program: stage.programs.consumer,
+    common: {
+      kind: options.consumer,
+      database: stage.config('sealed_ledger'),
+      queuePort: stage.queue.port,
+      urls: stage.queue.urls,
+      providerUrl: provider.url,
+      redelivered: isLong(options.events) ? 0.1 : 1,
+      seed: options.seed,
+    },
+    onReport: (report) => {
+      if ('injected' in report) injected(report.injected, report.times);
+      else acknowledged += report.acknowledged;
+    },
+  });
   const storm = new AbortController();
-  const consuming = new AbortController();
+  const redriving = new AbortController();
   const failure = new AbortController();
-  const guard = async (work: Promise<void>): Promise<void> => {
+  const guard = async <T>(work: Promise<T>): Promise<T | undefined> => {
     try {
-      await work;
+      return await work;
     } catch (error) {
       failure.abort(error);
+      return undefined;
     }
   };
+  void guard(consumers.broken);
   // A busy machine takes a second to start a process; faults would meet nobody.
   for (let waited = 0; !relays.up && waited < STARTING_MS && !interrupted.aborted; waited += 20) await delay(20);
   const startedAt = performance.now();
@@ -118,68 +151,69 @@ async function perform(
   const { connections, eventsAtOnce } = isLong(options.events) ? WRITERS.long : WRITERS.short;
   const pool = stage.pool('sealed_writer', connections + 2);
   const aggregates = Math.min(10_000, Math.max(50, Math.round(options.events / 20)));
-  let acknowledged = 0;
-  const consumers = guard(
-    runConsumerChild(
-      stage.programs.consumer,
-      {
-        database: stage.config('sealed_ledger'),
-        queuePort: stage.queue.port,
-        urls: stage.queue.urls,
-        seed: options.seed,
-      },
-      (report) => {
-        if ('injected' in report) injected(report.injected);
-        else acknowledged += report.acknowledged;
-      },
-      consuming.signal,
-    ),
-  );
+  // Rare in a long run: behind each poison its aggregate waits for the operator.
+  const oneOf = Math.min(2_000, Math.max(25, options.events / 150));
+  const kinds = options.relay === 'ours' ? HANDLER_FAULTS : [];
+  const writing = { pool, aggregates, eventsAtOnce, ledger };
+  const handlerFault = (name: string) => handlerFaultsOf(random(name), oneOf, kinds);
   const writers = guard(
     runWriters({
-      pool,
+      ...writing,
+      handlerFault: handlerFault('handlers'),
       connections,
       random,
-      aggregates,
-      eventsAtOnce,
-      ledger,
       signal: storm.signal,
-      mustWait: () => {
-        const written = ledger.committed.size;
-        // What is over the number keeps relays busy until every fault had its turn.
-        const pace = written < options.events ? options.rate : Math.min(100, options.rate);
-        const allowed =
-          written < options.events
-            ? pace * seconds()
-            : options.events + pace * Math.max(0, seconds() - fullAt(written));
-        return written >= allowed || Math.max(written * 1.3 - taken.events, taken.events - acknowledged) > BACKLOG;
-      },
+      mustWait: pace(options, ledger, taken, () => acknowledged, seconds),
     }),
   );
-  let fullSince: number | undefined;
-  const fullAt = (written: number): number => {
-    if (written >= options.events) fullSince ??= seconds();
-    return fullSince ?? seconds();
-  };
   const chaos = guard(
     runProcessFaults({
       random: random('processes'),
       relays,
+      consumers,
       relayCount: options.relays,
       leaseSeconds: LEASE_SECONDS,
       everyMs: options.every * 1000,
       superuser: () => stage.connect('postgres'),
       crashPostgres: () => stage.crashPostgres(),
       async longTransaction() {
+        const name = `long ${seconds()}`;
         try {
-          await transact({ pool, aggregates, eventsAtOnce, ledger }, 'long transaction', random(`long ${seconds()}`));
+          await transact({ ...writing, handlerFault: handlerFault(name) }, 'long transaction', random(name));
         } catch (error) {
           if (!isFault(error)) throw error;
         }
       },
-      injected,
+      injected: (kind) => injected(kind),
       signal: storm.signal,
     }),
+  );
+  const away = AbortSignal.any([interrupted, failure.signal]);
+  const providing = guard(
+    runProviderFaults({
+      provider,
+      random: random('provider'),
+      everyMs: options.callsEvery * 1000,
+      injected: (kind) => injected(kind),
+      signal: AbortSignal.any([storm.signal, away]),
+    }),
+  );
+  const redrives = guard(redriveAlways(stage.queue, injected, redriving.signal));
+  const replays = guard(
+    isOurs
+      ? runReplays({
+          stage,
+          random: random('replays'),
+          // The busiest of a long run has ten thousand events, and its messages come one by one.
+          aggregate: (draw) => accountName(draw, aggregates, isLong(options.events) ? 1 : 3),
+          mayBegin: () => acknowledged > options.events / 5,
+          all: replaysAll(options),
+          everyMs: options.every * 1000,
+          injected: (kind) => injected(kind),
+          calm: storm.signal,
+          signal: away,
+        })
+      : Promise.resolve(0),
   );
 
   try {
@@ -191,10 +225,10 @@ async function perform(
       said = now;
     };
     const caught = (): boolean => options.relay !== 'ours' && taken.suspicions >= CAUGHT;
+    const missing = (): string[] => everyFault(options).filter((kind) => !faults.has(kind));
     const enough = (): boolean =>
       ledger.committed.size >= options.events &&
-      [...PROCESS_FAULTS, ...CALL_FAULTS].every((kind) => faults.has(kind)) &&
-      (options.sweep !== 'whole' || options.relay !== 'ours' || relays.swept);
+      (!isOurs || (missing().length === 0 && (options.sweep !== 'whole' || relays.swept)));
     const over = (): boolean => interrupted.aborted || failure.signal.aborted || caught();
     const early = (): boolean => told?.aborted === true;
     while (!over() && !early() && !enough() && seconds() < options.minutes * 60) {
@@ -202,87 +236,46 @@ async function perform(
       report();
     }
     const complete = enough();
+    if (!complete && isOurs) say(`not met: ${missing().join('; ')}`);
     storm.abort();
     calls.calm();
     relays.calm();
-    await Promise.all([writers, chaos]);
+    await Promise.all([writers, chaos, providing]);
     const stormSeconds = seconds();
-    if (!over()) {
-      // The terminal's Ctrl-C went to the server as well.
-      if (early()) await stage.crashPostgres();
-      say(`${stormSeconds.toFixed(0)} s: no more faults; waiting until everything has settled`);
-      await settled(
-        stage,
-        taken,
-        options.relay === 'ours' ? STANDSTILL_MS : STANDSTILL_TO_BE_CAUGHT_MS,
-        interrupted,
-        say,
-      );
-    }
+    // The terminal's Ctrl-C went to the server as well.
+    if (early() && !over()) await stage.crashPostgres();
+    say(`${stormSeconds.toFixed(0)} s: no more faults; waiting until everything has settled`);
+    const replaysUnfinished = (await replays) ?? 0;
+    const standstillMs = {
+      busy: options.relay === 'ours' ? STANDSTILL_MS : STANDSTILL_TO_BE_CAUGHT_MS,
+      idle: isOurs ? STANDSTILL_MS : IDLE_TO_BE_CAUGHT_MS,
+    };
+    const waits = { stage, taken, standstillMs, interrupted, say };
+    const calm = over() ? NO_CALM : await calmDown(waits, random('operator'));
+    redriving.abort();
+    await redrives;
     const calmSeconds = seconds() - stormSeconds;
     await relays.stop();
-    consuming.abort();
-    await consumers;
+    await consumers.stop();
     if (interrupted.aborted) return null;
     if (failure.signal.aborted) throw failure.signal.reason;
-    return await conclude(options, stage, taken, ledger, faults, relays, complete, {
-      storm: stormSeconds,
-      calm: calmSeconds,
+    return await conclude({
+      ...calm,
+      options,
+      stage,
+      taken,
+      ledger,
+      faults,
+      relays,
+      provider,
+      replaysUnfinished,
+      complete,
+      seconds: { storm: stormSeconds, calm: calmSeconds },
     });
   } finally {
     storm.abort();
-    consuming.abort();
-    await Promise.all([writers, chaos, consumers, relays.stop()]);
+    redriving.abort();
+    await Promise.all([writers, chaos, providing, redrives, consumers.stop(), relays.stop()]);
     await proxy.close();
   }
-}
-
-async function conclude(
-  { events: least, relays: count, seed, minutes, relay, rate, sweep, every, callsEvery }: ChaosOptions,
-  stage: Stage,
-  taken: Acceptance,
-  ledger: Ledger,
-  faults: ReadonlyMap<string, number>,
-  relays: {
-    readonly points: { readonly seen: ReadonlySet<string>; readonly killed: ReadonlySet<string> };
-    starts: number;
-  },
-  complete: boolean,
-  seconds: { storm: number; calm: number },
-): Promise<ChaosReport> {
-  const db = await stage.connect('postgres');
-  try {
-    const { verdict, events, deliveries, examples } = await judge(db, taken, ledger);
-    const { seen, killed } = relays.points;
-    return {
-      ok: Object.values(verdict).every((count) => count === 0),
-      complete,
-      options: { events: least, relays: count, seed, minutes, relay, rate, sweep, every, callsEvery },
-      verdict,
-      events: {
-        committed: events,
-        rolledBack: ledger.rolledBack.size,
-        ambiguous: ledger.ambiguous.size,
-        deliveries,
-        repeats: taken.repeats,
-      },
-      transactions: sorted(ledger.kinds),
-      faults: sorted(faults),
-      relayStarts: relays.starts,
-      awaitPoints: {
-        seen: seen.size,
-        killed: [...killed].sort(),
-        missed: [...seen].filter((point) => !killed.has(point)).sort(),
-      },
-      seconds,
-      deliveriesPerSecond: taken.events / (seconds.storm + seconds.calm),
-      examples,
-    };
-  } finally {
-    await db.end();
-  }
-}
-
-function sorted(counts: ReadonlyMap<string, number>): Record<string, number> {
-  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

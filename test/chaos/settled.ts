@@ -1,28 +1,36 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
 import type { Acceptance } from './acceptance.ts';
+import { CONSUMERS, MODES } from './catalogue.ts';
+import { bringForward, UNEXPLAINED } from './held.ts';
+import { messagesIn } from './queue-calls.ts';
 import type { Stage } from './stage.ts';
 
-/** Waits until all is published and applied, or nothing moves any more. */
-export async function settled(
-  stage: Stage,
-  taken: Acceptance,
-  standstillMs: number,
-  interrupted: AbortSignal,
-  say: (line: string) => void,
-): Promise<void> {
+export interface SettledOptions {
+  readonly stage: Stage;
+  readonly taken: Acceptance;
+  /** What nobody works on for so long stays as it is: while something is still to be published or delivered, and after that. */
+  readonly standstillMs: { readonly busy: number; readonly idle: number };
+  readonly interrupted: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+/** Waits until all is published, applied or held for a reason, and no queue has anything left; or until nothing moves any more. */
+export async function settled({ stage, taken, standstillMs, interrupted, say }: SettledOptions): Promise<void> {
   const db = await stage.connect('postgres');
   try {
     let last = '';
     let movedAt = performance.now();
     let saidAt = movedAt;
-    while (!interrupted.aborted && performance.now() - movedAt < standstillMs) {
+    let patience = standstillMs.busy;
+    while (!interrupted.aborted && performance.now() - movedAt < patience) {
       const before = performance.now();
-      const { rows } = await db.query(
-        `select (select count(*) from outbox.delivery where state in ('pending', 'blocked')) as open,
-                (select count(*) from outbox.delivery) - (select count(*) from effect) as unapplied`,
-      );
-      const now = `${rows[0].open} deliveries open, ${rows[0].unapplied} not applied`;
-      if (Number(rows[0].open) === 0 && Number(rows[0].unapplied) <= 0) return;
+      await bringForward(db);
+      const queued = await messagesIn(stage.queue);
+      const { open, unapplied, unexplained } = await waiting(db);
+      if (open === 0 && unapplied <= 0 && unexplained === 0 && queued === 0) return;
+      patience = open === 0 && queued === 0 ? standstillMs.idle : standstillMs.busy;
+      const now = `${open} deliveries open, ${queued} messages in queues, ${unapplied} not applied, ${unexplained} held`;
       if (`${now} ${taken.events} ${taken.repeats}` !== last) movedAt = performance.now();
       last = `${now} ${taken.events} ${taken.repeats}`;
       if (performance.now() - saidAt >= 10_000) {
@@ -35,4 +43,20 @@ export async function settled(
   } finally {
     await db.end();
   }
+}
+
+/** Mode latest drops events; of the other consumers each delivery has an effect or is held. */
+const EXACT = CONSUMERS.filter((name) => MODES[name] !== 'latest');
+
+async function waiting(db: pg.Client): Promise<{ open: number; unapplied: number; unexplained: number }> {
+  const { rows } = await db.query(
+    `select (select count(*) from outbox.delivery where state in ('pending', 'blocked'))::integer as open,
+            ((select count(*) from outbox.delivery d join outbox.destination t on t.number = d.destination
+               where d.replay = 0 and t.name = any ($1))
+             - (select count(*) from effect where consumer = any ($1))
+             - (select count(*) from inbox.held_event where consumer = any ($1) and not queued))::integer as unapplied,
+            (select count(*) from (${UNEXPLAINED}) u)::integer as unexplained`,
+    [EXACT],
+  );
+  return rows[0];
 }

@@ -9,9 +9,10 @@ import { createDatabase, MIGRATOR, startPostgres } from '../../local/postgres.ts
 import { ensureLogins, migrate, readMigrations } from '../../shared/database/index.ts';
 import { catalogueRows } from '../../shared/events/index.ts';
 import { LOGINS, type TestUser } from '../support/logins.ts';
-import { catalogue, DESTINATIONS } from './catalogue.ts';
-import { EFFECTS } from './consumers.ts';
+import { catalogue, CONSUMERS, ORDERED } from './catalogue.ts';
+import type { ConsumerKind } from './consumers.ts';
 import { sturdyPool } from './prepared-pool.ts';
+import { READ_MODELS } from './read-models.ts';
 import type { RelayKind, RelayProcessOptions } from './relay-process.ts';
 
 const DATABASE = 'chaos';
@@ -24,7 +25,12 @@ export interface Stage {
   crashPostgres(): Promise<void>;
   /** Each in one file: a relay that is killed all the time must start fast, and from sources it takes 0.4 s more. */
   readonly programs: { readonly relay: string; readonly consumer: string };
-  readonly queue: { readonly port: number; readonly urls: Readonly<Record<string, string>> };
+  /** Destination → queue, and its dead-letter queue. */
+  readonly queue: {
+    readonly port: number;
+    readonly urls: Readonly<Record<string, string>>;
+    readonly dead: Readonly<Record<string, string>>;
+  };
   /** Ends both. */
   strike(): Promise<void>;
 }
@@ -37,9 +43,11 @@ const DURABLE = {
   checkpoint_timeout: '30s',
   max_wal_size: '2GB',
   shared_buffers: '512MB',
+  // Handlers of two batches meet the same rows crosswise.
+  deadlock_timeout: '100ms',
 };
 
-export async function setStage(relay: RelayKind): Promise<Stage> {
+export async function setStage(relay: RelayKind, consumer: ConsumerKind): Promise<Stage> {
   const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-chaos-'));
   const server = await startPostgres({ settings: DURABLE });
   const pools: pg.Pool[] = [];
@@ -64,8 +72,9 @@ export async function setStage(relay: RelayKind): Promise<Stage> {
     await migrate(migrator, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
     await ensureLogins(migrator, LOGINS, { auth: 'password', password: server.password });
     await migrator.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(catalogue))]);
-    await migrator.query(EFFECTS);
+    await migrator.query(READ_MODELS);
     if (relay === 'cursor') await removeLookUp(migrator);
+    if (consumer === 'no-dedupe') await removeDedupe(migrator);
     await migrator.end();
     const queue = await startQueue();
     return {
@@ -112,8 +121,25 @@ async function removeLookUp(migrator: pg.Client): Promise<void> {
   await migrator.query(`begin; set local role outbox_owner; ${blind}; commit`);
 }
 
-async function startQueue(): Promise<{ port: number; urls: Record<string, string>; end(): void }> {
-  const child = spawn(process.execPath, [`${import.meta.dirname}/queue-process.ts`, ...DESTINATIONS], {
+/** The consumer's own statements stay as they are; what it writes against repeats does not stay. */
+async function removeDedupe(migrator: pg.Client): Promise<void> {
+  await migrator.query(`
+    begin;
+    set local role inbox_owner;
+    create function inbox.forget_it() returns trigger language plpgsql security definer as $$
+    begin
+      delete from inbox.processed_event p where p.consumer = new.consumer and p.event_id = new.event_id;
+      return null;
+    end
+    $$;
+    create trigger forget_it after insert on inbox.processed_event for each row execute function inbox.forget_it();
+    grant execute on function inbox.forget_it() to inbox_consumer;
+    commit`);
+}
+
+async function startQueue(): Promise<Stage['queue'] & { end(): void }> {
+  const names = CONSUMERS.map((name) => (ORDERED.has(name) ? `${name}.fifo` : name));
+  const child = spawn(process.execPath, [`${import.meta.dirname}/queue-process.ts`, ...names], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   child.stdin.on('error', () => {});
@@ -122,7 +148,7 @@ async function startQueue(): Promise<{ port: number; urls: Record<string, string
     child.once('close', () => reject(new Error('the queue did not start')));
   });
   return {
-    ...(JSON.parse(line) as { port: number; urls: Record<string, string> }),
+    ...(JSON.parse(line) as Stage['queue']),
     end: () => void child.kill('SIGKILL'),
   };
 }

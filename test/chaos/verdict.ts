@@ -1,6 +1,9 @@
 import type pg from 'pg';
-import type { Row } from '../../shared/database/index.ts';
 import type { Acceptance } from './acceptance.ts';
+import { ORDERED } from './catalogue.ts';
+import { HELD } from './held.ts';
+import { type EffectsTruth, judgeCalls, judgeEffects, judgeReadModels } from './judge-effects.ts';
+import { rows } from './paged-rows.ts';
 import type { Ledger } from './writers.ts';
 
 /** Each of these must be 0. */
@@ -12,11 +15,24 @@ export interface Verdict {
   /** First occurrences that a queue took after a later event of their aggregate. */
   orderBreaks: number;
   effectsTwice: number;
+  /** In mode latest the read model tells. */
   effectsMissing: number;
-  /** Events that a consumer still holds when all has settled. */
-  heldLeft: number;
-  /** Effects of the strict consumer that came after a later one of their aggregate. */
+  /** Effects of consumers in order that came after a later one of their aggregate. */
   effectsOutOfOrder: number;
+  /** Aggregates of which a read model is not what a fold of the event table gives. */
+  readModelsWrong: number;
+  /** Acts of the provider for one event, beyond the first. */
+  callsTwice: number;
+  /** Applied events without one, or with another one's answer. */
+  callsMissing: number;
+  callsWithoutEvent: number;
+  /** Held when nothing moved any more, although no handler always fails for it, and it waits behind no such event. */
+  heldWithoutCause: number;
+  /** Held when the operator was done. */
+  heldAtTheEnd: number;
+  /** Messages in a queue or a dead-letter queue at the end. */
+  messagesLeft: number;
+  replaysUnfinished: number;
   /** Deliveries that were parked although no message was ever at fault. */
   parkedWithoutCause: number;
   /** Deliveries that are neither published nor parked at the end. */
@@ -38,18 +54,36 @@ export interface Judgement {
 
 /** Of each kind of failure. */
 const EXAMPLES = 3;
-const PAGE = 20_000;
 
-/** Compares what the database says was committed with what the queues took, in their order, and with the effects. */
-export async function judge(db: pg.Client, acceptance: Acceptance, ledger: Ledger): Promise<Judgement> {
+export interface Truth extends EffectsTruth {
+  /** What the queues took, in their order. */
+  readonly acceptance: Acceptance;
+  /** What the writers were told. */
+  readonly ledger: Ledger;
+  /** Held when nothing moved any more, and why that is wrong. */
+  readonly unexplained: readonly string[];
+  readonly messagesLeft: number;
+  readonly replaysUnfinished: number;
+}
+
+/** Compares what the database says was committed with what the queues took, with the effects, and with what the provider did. */
+export async function judge(db: pg.Client, truth: Truth): Promise<Judgement> {
+  const { acceptance, ledger } = truth;
   const verdict: Verdict = {
     lost: 0,
     ghosts: 0,
     orderBreaks: 0,
     effectsTwice: 0,
     effectsMissing: 0,
-    heldLeft: 0,
     effectsOutOfOrder: 0,
+    readModelsWrong: 0,
+    callsTwice: 0,
+    callsMissing: 0,
+    callsWithoutEvent: 0,
+    heldWithoutCause: 0,
+    heldAtTheEnd: 0,
+    messagesLeft: 0,
+    replaysUnfinished: 0,
     parkedWithoutCause: 0,
     unsettled: 0,
     commitsLost: 0,
@@ -63,11 +97,16 @@ export async function judge(db: pg.Client, acceptance: Acceptance, ledger: Ledge
 
   const present = await judgeWriters(db, ledger, failed);
   const deliveries = await judgeQueues(db, acceptance, present, failed);
-  await judgeEffects(db, verdict, examples);
+  await judgeEffects(db, truth, verdict, examples);
+  await judgeReadModels(db, truth, failed);
+  await judgeCalls(db, truth, failed);
+  await judgeHeld(db, truth, failed);
+  verdict.messagesLeft = truth.messagesLeft;
+  verdict.replaysUnfinished = truth.replaysUnfinished;
   return { verdict, events: present.size, deliveries, examples };
 }
 
-type Failed = (what: keyof Verdict, text: () => string) => void;
+export type Failed = (what: keyof Verdict, text: () => string) => void;
 
 /** The events that are there; held against what the writers were told. */
 async function judgeWriters(db: pg.Client, ledger: Ledger, failed: Failed): Promise<Set<string>> {
@@ -95,6 +134,7 @@ async function judgeQueues(
        from outbox.delivery d
        join outbox.destination t on t.number = d.destination
        join outbox.event e on e.id = d.event_id
+      where d.replay = 0
       order by d.destination, d.aggregate_key, d.sequence, d.position`,
   );
   for await (const { name, event_id, state, sequence, last_error, aggregate_id } of all) {
@@ -109,59 +149,29 @@ async function judgeQueues(
     const place = acceptance.first.get(name)?.get(event_id);
     if (place === undefined) {
       failed('lost', () => `${where}, ${state}`);
-    } else if (place < last.place) {
+    } else if (ORDERED.has(name) && place < last.place) {
       failed('orderBreaks', () => `${where} was taken as ${place}, before #${last.sequence} as ${last.place}`);
     } else {
       last = { place, sequence };
     }
   }
+  const { rows: replayed } = await db.query(
+    `select count(*)::integer as open from outbox.delivery where replay > 0 and state <> 'published'`,
+  );
+  if (replayed[0].open > 0) failed('unsettled', () => `${replayed[0].open} deliveries of replays`);
   for (const [name, places] of acceptance.first) {
     for (const id of places.keys()) if (!present.has(id)) failed('ghosts', () => `${name} ${id}`);
   }
   return deliveries;
 }
 
-async function judgeEffects(db: pg.Client, verdict: Verdict, examples: string[]): Promise<void> {
-  const { rows: counted } = await db.query(
-    `with effects as (select consumer, event_id, count(*) as times from effect group by consumer, event_id),
-          due as (select t.name as consumer, d.event_id
-                    from outbox.delivery d join outbox.destination t on t.number = d.destination)
-     select (select coalesce(sum(times - 1), 0) from effects)::integer as twice,
-            (select count(*) from inbox.held_event where not queued)::integer as held,
-            (select count(*) from due where not exists (
-               select from effects f where f.consumer = due.consumer and f.event_id = due.event_id))::integer as missing,
-            (select count(*) from (
-               select sequence < max(sequence) over (partition by aggregate_id order by place) as late
-                 from effect where consumer = 'ledger') o where late)::integer as out_of_order`,
-  );
-  const { twice, missing, held, out_of_order } = counted[0];
-  verdict.effectsTwice = twice;
-  verdict.effectsMissing = missing;
-  verdict.heldLeft = held;
-  verdict.effectsOutOfOrder = out_of_order;
-  if (missing > 0) {
-    const { rows: some } = await db.query(
-      `select t.name, e.aggregate_id, e.sequence
-         from outbox.delivery d
-         join outbox.destination t on t.number = d.destination
-         join outbox.event e on e.id = d.event_id
-        where not exists (select from effect f where f.consumer = t.name and f.event_id = d.event_id)
-        order by d.position limit 3`,
+async function judgeHeld(db: pg.Client, { unexplained }: Truth, failed: Failed): Promise<void> {
+  for (const held of unexplained) failed('heldWithoutCause', () => held);
+  const left = rows(db, `select consumer, aggregate_id, sequence, reason, queued from (${HELD}) h order by held_at`);
+  for await (const { consumer, aggregate_id, sequence, reason, queued } of left) {
+    failed(
+      'heldAtTheEnd',
+      () => `${consumer} ${aggregate_id}#${sequence}: ${reason}${queued === true ? ', counted' : ''}`,
     );
-    for (const row of some) examples.push(`effectsMissing: ${row.name} ${row.aggregate_id}#${row.sequence}`);
-  }
-}
-
-/** Rows page by page: a run may have millions. */
-async function* rows(db: pg.Client, sql: string): AsyncGenerator<Row> {
-  await db.query(`begin; declare page no scroll cursor for ${sql}`);
-  try {
-    for (;;) {
-      const { rows: page } = await db.query(`fetch ${PAGE} from page`);
-      if (page.length === 0) return;
-      yield* page;
-    }
-  } finally {
-    await db.query('commit');
   }
 }

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { createOutbox, type OutboxEvent } from '../../shared/outbox/index.ts';
-import { catalogue } from './catalogue.ts';
-import { between, type Random } from './random.ts';
+import { catalogue, type HandlerFault } from './catalogue.ts';
+import { between, deck, type Random } from './random.ts';
 
 /** What the writers know of their own transactions. Where a commit's answer was lost, only the database knows. */
 export interface Ledger {
@@ -26,6 +26,8 @@ export interface WritersOptions {
   readonly aggregates: number;
   /** An append has one event, or more up to this. */
   readonly eventsAtOnce: number;
+  /** What the next event does to its handlers. */
+  readonly handlerFault: () => HandlerFault | undefined;
   readonly ledger: Ledger;
   /** Whether a writer should wait before its next transaction: for the pace, or until the relays have caught up. */
   mustWait(): boolean;
@@ -68,7 +70,7 @@ async function write(options: WritersOptions, index: number): Promise<void> {
 
 /** One transaction, whose fate is written into the ledger whatever happens. */
 export async function transact(
-  options: Pick<WritersOptions, 'pool' | 'aggregates' | 'eventsAtOnce' | 'ledger'>,
+  options: Pick<WritersOptions, 'pool' | 'aggregates' | 'eventsAtOnce' | 'handlerFault' | 'ledger'>,
   ending: Ending,
   random: Random,
 ): Promise<void> {
@@ -131,17 +133,45 @@ function holdMs(ending: Ending, random: Random): number {
 /** Low numbers are the busy aggregates. What is held for seconds would stop everybody there, so it goes anywhere. */
 function someEvents(
   random: Random,
-  { aggregates, eventsAtOnce }: Pick<WritersOptions, 'aggregates' | 'eventsAtOnce'>,
+  { aggregates, eventsAtOnce, handlerFault }: Pick<WritersOptions, 'aggregates' | 'eventsAtOnce' | 'handlerFault'>,
   ending: Ending,
 ): Event[] {
   const skew = ending === 'long transaction' ? 1 : 2;
-  const name = (): string => `account-${Math.floor(aggregates * random() ** skew)}`;
+  const name = (): string => accountName(random, aggregates, skew);
   const one = random() < 0.5 ? name() : undefined;
   return Array.from({ length: 1 + Math.floor(random() * eventsAtOnce) }, () => ({
-    type: random() < 0.3 ? 'account.changed' : 'account.noted',
+    type: typeOf(random()),
     aggregate: { type: 'account', id: one ?? name() },
-    data: { text: 'x'.repeat(Math.floor(400 * random() ** 3)) },
+    data: dataOf(random, handlerFault()),
   }));
+}
+
+function typeOf(share: number): Event['type'] {
+  if (share < 0.7) return 'account.noted';
+  return share < 0.9 ? 'account.changed' : 'account.alerted';
+}
+
+function dataOf(random: Random, fault: HandlerFault | undefined): Event['data'] {
+  const data = {
+    text: 'x'.repeat(Math.floor(400 * random() ** 3)),
+    amount: Math.floor(between(random, -1_000, 1_000)),
+  };
+  return fault === undefined ? data : { ...data, fault };
+}
+
+/** Low numbers are busy when the skew is 2. */
+export function accountName(random: Random, aggregates: number, skew: number): string {
+  return `account-${Math.floor(aggregates * random() ** skew)}`;
+}
+
+/** One event of so many, on average, makes trouble for its handlers, and each kind has its turn. Without kinds, none does. */
+export function handlerFaultsOf(
+  random: Random,
+  oneOf: number,
+  kinds: readonly HandlerFault[],
+): () => HandlerFault | undefined {
+  const deal = deck(random, kinds);
+  return () => (kinds.length > 0 && random() * oneOf < 1 ? deal() : undefined);
 }
 
 /** What a cut connection, a crashed server and a deadlock look like. Anything else is a mistake of the run or of the outbox. */

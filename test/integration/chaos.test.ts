@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { CALL_FAULTS } from '../chaos/call-faults.ts';
+import { everyFault } from '../chaos/every-fault.ts';
 import type { ChaosOptions } from '../chaos/options.ts';
-import { PROCESS_FAULTS } from '../chaos/process-faults.ts';
 import type { ChaosReport } from '../chaos/report.ts';
 import { runChaos } from '../chaos/run.ts';
 
@@ -9,12 +8,13 @@ const SHORT: ChaosOptions = {
   events: 500,
   relays: 2,
   seed: 1,
-  // A limit for busy machines; a run ends when every kind of fault had its turn, after some ten seconds.
+  // A limit for busy machines; a run ends when every kind of fault had its turn, after some fifteen seconds.
   minutes: 3,
   relay: 'ours',
+  consumer: 'ours',
   rate: 60,
   sweep: 'begun',
-  every: 1.2,
+  every: 0.9,
   callsEvery: 0.4,
   verbose: false,
 };
@@ -32,7 +32,7 @@ async function run(options: Partial<ChaosOptions>, signal: AbortSignal): Promise
 }
 
 describe('a run of chaos', () => {
-  it('26. loses, invents, reorders and repeats nothing, whatever is killed, frozen, cut, restarted or refused', async ({
+  it('26. loses, invents, reorders, repeats and leaves nothing, whatever is killed, frozen, cut, restarted, refused, repeated or replayed', async ({
     signal,
   }) => {
     const report = await run({}, signal);
@@ -40,8 +40,12 @@ describe('a run of chaos', () => {
     expect(Object.values(report.verdict)).toEqual(Object.values(report.verdict).map(() => 0));
     expect(report.ok).toBe(true);
     expect(report.events.committed).toBeGreaterThanOrEqual(300);
-    expect(Object.keys(report.faults)).toEqual(expect.arrayContaining([...PROCESS_FAULTS, ...CALL_FAULTS]));
+    expect(Object.keys(report.faults)).toEqual(expect.arrayContaining(everyFault(SHORT)));
     expect(report.awaitPoints.killed.length).toBeGreaterThan(0);
+    // Poison was held, and the operator did both.
+    expect(report.operator.mended + report.operator.skipped).toBeGreaterThan(0);
+    expect(report.provider.mails).toBeGreaterThan(0);
+    expect(report.provider.requests).toBeGreaterThan(report.provider.mails);
   }, 300_000);
 
   it.for(['naive', 'cursor'] as const)(
@@ -55,7 +59,31 @@ describe('a run of chaos', () => {
       expect(report.ok).toBe(false);
       expect(report.verdict.orderBreaks).toBeGreaterThan(0);
       // What it is caught for is its own doing: commits are kept and rollbacks are none of it.
-      expect(report.verdict).toMatchObject({ ghosts: 0, commitsLost: 0, rollbacksKept: 0, effectsTwice: 0 });
+      expect(report.verdict).toMatchObject({
+        ghosts: 0,
+        commitsLost: 0,
+        rollbacksKept: 0,
+        effectsTwice: 0,
+        callsTwice: 0,
+      });
     },
   );
+
+  it('catches a consumer that keeps no dedupe rows', async ({ signal }) => {
+    const { ok, verdict } = await run({ consumer: 'no-dedupe', events: 120, sweep: 'off' }, signal);
+    expect(ok).toBe(false);
+    expect(verdict.effectsTwice).toBeGreaterThan(0);
+    expect(verdict.readModelsWrong).toBeGreaterThan(0);
+    // The relay's part is as it should be, and so are calls: they have keys of their own.
+    expect(verdict).toMatchObject({ lost: 0, ghosts: 0, orderBreaks: 0, callsTwice: 0 });
+  }, 150_000);
+
+  it('catches a consumer that acknowledges before it has committed', async ({ signal }) => {
+    const { ok, verdict } = await run({ consumer: 'acknowledges-first', events: 120, sweep: 'off' }, signal);
+    expect(ok).toBe(false);
+    expect(verdict.effectsMissing).toBeGreaterThan(0);
+    expect(verdict.readModelsWrong).toBeGreaterThan(0);
+    // The messages are gone: what is missing does not wait in a queue.
+    expect(verdict).toMatchObject({ lost: 0, ghosts: 0, orderBreaks: 0, effectsTwice: 0, messagesLeft: 0 });
+  }, 150_000);
 });

@@ -5,6 +5,7 @@ const COMMON = {
   seed: 1,
   minutes: 60,
   relay: 'ours',
+  consumer: 'ours',
   rate: 5_000,
   every: 1.2,
   callsEvery: 0.4,

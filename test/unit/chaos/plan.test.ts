@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { acceptance } from '../../chaos/acceptance.ts';
 import { statementName } from '../../chaos/await-points.ts';
 import { CALL_FAULTS, callFaults } from '../../chaos/call-faults.ts';
+import { HANDLER_FAULTS } from '../../chaos/catalogue.ts';
 import { parseOptions } from '../../chaos/options.ts';
 import { progressLine } from '../../chaos/progress.ts';
 import { seeded } from '../../chaos/random.ts';
+import { handlerFaultsOf } from '../../chaos/writers.ts';
 
 /** The kinds that a plan deals to a hundred calls, ten milliseconds apart. */
 function plan(seed: number): string[] {
@@ -36,6 +38,21 @@ describe('the plan of faults', () => {
   });
 });
 
+describe('the trouble that events make for their handlers', () => {
+  it('comes now and then, each kind in its turn', () => {
+    const next = handlerFaultsOf(seeded(1, 'x'), 10, HANDLER_FAULTS);
+    const dealt = Array.from({ length: 1_000 }, next).filter((fault) => fault !== undefined);
+    expect(dealt.length).toBeGreaterThan(50);
+    expect(dealt.length).toBeLessThan(200);
+    expect(new Set(dealt.slice(0, HANDLER_FAULTS.length))).toEqual(new Set(HANDLER_FAULTS));
+  });
+
+  it('is none where there are no kinds', () => {
+    const next = handlerFaultsOf(seeded(1, 'x'), 1, []);
+    expect(Array.from({ length: 10 }, next).every((fault) => fault === undefined)).toBe(true);
+  });
+});
+
 describe('the names of await points', () => {
   it.each([
     ['update outbox.relay set seen_at = clock_timestamp() where owner = $1', 'update relay (seen_at)'],
@@ -59,7 +76,7 @@ describe('what the queue took', () => {
   });
 
   it('keeps the lowest place of an event, in whatever order the answers come', () => {
-    const taken = acceptance(['ledger']);
+    const taken = acceptance(['ledger'], new Set(['ledger']));
     taken.record('ledger', entry('x', 1), 5);
     taken.record('ledger', entry('x', 1), 3);
     expect(taken.first.get('ledger')?.get('x')).toBe(3);
@@ -67,11 +84,19 @@ describe('what the queue took', () => {
   });
 
   it('suspects an event that comes first after a later one of its aggregate', () => {
-    const taken = acceptance(['ledger']);
+    const taken = acceptance(['ledger'], new Set(['ledger']));
     taken.record('ledger', entry('y', 2), 1);
     taken.record('ledger', entry('x', 1), 2);
     taken.record('ledger', entry('y', 2), 3);
     expect(taken.suspicions).toBe(1);
+  });
+
+  it('suspects nothing where no order is kept', () => {
+    const taken = acceptance(['search'], new Set());
+    taken.record('search', entry('y', 2), 1);
+    taken.record('search', entry('x', 1), 2);
+    expect(taken.suspicions).toBe(0);
+    expect(taken.events).toBe(2);
   });
 });
 
@@ -93,7 +118,14 @@ describe('the progress of a run', () => {
 
 describe('the options of the command', () => {
   it('have defaults', () => {
-    expect(parseOptions([])).toMatchObject({ events: 20_000, relays: 2, seed: 1, relay: 'ours', sweep: 'whole' });
+    expect(parseOptions([])).toMatchObject({
+      events: 20_000,
+      relays: 2,
+      seed: 1,
+      relay: 'ours',
+      consumer: 'ours',
+      sweep: 'whole',
+    });
     expect(parseOptions([])).toMatchObject({ minutes: 10, every: 1.2, callsEvery: 0.4 });
   });
 
@@ -106,6 +138,7 @@ describe('the options of the command', () => {
     [['--relays', '5'], '--relays'],
     [['--events', '-1'], '--events'],
     [['--relay', 'mine'], '--relay'],
+    [['--consumer', 'mine'], '--consumer'],
     [['--minutes', 'x'], '--minutes'],
     [['--every', '0'], '--every'],
     [['--calls-every', 'x'], '--calls-every'],
