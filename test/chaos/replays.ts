@@ -30,8 +30,8 @@ export interface ReplaysOptions {
   readonly signal: AbortSignal;
 }
 
-/** A replay that takes longer is reported as one that never ended. Milliseconds. */
-const PATIENCE_MS = 180_000;
+/** A replay of which nothing moves for so long is reported as one that never ended. Milliseconds. */
+const PATIENCE_MS = 90_000;
 const LOOK_MS = 100;
 
 /**
@@ -73,11 +73,12 @@ async function replay(
 ): Promise<number | undefined> {
   const why = 'chaos';
   const scope = { aggregateType: 'account', ...(aggregateId !== undefined && { aggregateId }) };
-  const until = performance.now() + PATIENCE_MS;
+  const patience = { until: performance.now() + PATIENCE_MS };
+  const moved = (): void => void (patience.until = performance.now() + PATIENCE_MS);
   const act = <T>(task: (db: pg.Client) => Promise<T>, done: T): Promise<T> =>
-    insist(() => stage.connect('sealed_operator'), task, done, until, signal);
+    insist(() => stage.connect('sealed_operator'), task, done, patience, signal);
   const look = <T>(task: (db: pg.Client) => Promise<T>, done: T): Promise<T> =>
-    insist(() => stage.connect('postgres'), task, done, until, signal);
+    insist(() => stage.connect('postgres'), task, done, patience, signal);
 
   // One whose start was not answered stays paused, and harms nobody.
   const number = await act(
@@ -87,20 +88,25 @@ async function replay(
   if (number === 0) return undefined;
   // Not before it has registered.
   while (!(await look((db) => isRegistered(db, consumer), false))) {
-    if (signal.aborted || performance.now() > until) return undefined;
+    if (signal.aborted || performance.now() > patience.until) return undefined;
     await delay(LOOK_MS);
   }
   await act(async (db) => void (await resetConsumer(db, consumer, scope, number, why)), undefined);
   await look((db) => removeEffects(db, consumer, aggregateId), undefined);
   await act((db) => resumeReplay(db, number, why), undefined);
+  moved();
+  let last = '';
   for (;;) {
     const before = performance.now();
-    const planned = await look((db) => givenOut(db, number, consumer), undefined);
-    if (planned !== undefined) {
+    const seen = await look((db) => progressOf(db, number, consumer), undefined);
+    if (seen?.done === true && seen.waits === 0) {
       await act(async (db) => void (await endReplay(db, consumer, why)), undefined);
-      return planned;
+      return seen.planned;
     }
-    if (signal.aborted || performance.now() > until) return undefined;
+    const now = JSON.stringify(seen);
+    if (now !== last) moved();
+    last = now;
+    if (signal.aborted || performance.now() > patience.until) return undefined;
     await delay(Math.max(LOOK_MS, 5 * (performance.now() - before)));
   }
 }
@@ -110,10 +116,10 @@ async function insist<T>(
   connect: () => Promise<pg.Client>,
   task: (db: pg.Client) => Promise<T>,
   done: T,
-  until: number,
+  patience: { readonly until: number },
   signal: AbortSignal,
 ): Promise<T> {
-  while (!signal.aborted && performance.now() < until) {
+  while (!signal.aborted && performance.now() < patience.until) {
     try {
       const db = await connect();
       try {
@@ -135,12 +141,17 @@ async function isRegistered(db: pg.Client, consumer: string): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** How many messages the replay had, when it is done and the consumer has applied, held or dropped all of it. */
-async function givenOut(db: pg.Client, number: number, consumer: ConsumerName): Promise<number | undefined> {
+interface ReplayProgress {
+  readonly done: boolean;
+  readonly planned: number;
+  /** Messages that the consumer has not applied, held or dropped yet. */
+  readonly waits: number;
+}
+
+async function progressOf(db: pg.Client, number: number, consumer: ConsumerName): Promise<ReplayProgress> {
   const { rows } = await db.query(
     `select r.state = 'done' as done, r.planned::float8 as planned,
-            exists (
-              select from outbox.delivery d
+            (select count(*)::integer from outbox.delivery d
                 join outbox.event e on e.id = d.event_id
                 join inbox.reset s on s.consumer = $2 and s.replay = $1
                where d.replay = $1
@@ -155,5 +166,5 @@ async function givenOut(db: pg.Client, number: number, consumer: ConsumerName): 
        from outbox.replay r where r.number = $1`,
     [number, consumer, MODES[consumer]],
   );
-  return rows[0].done && !rows[0].waits ? rows[0].planned : undefined;
+  return rows[0];
 }
