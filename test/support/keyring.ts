@@ -60,7 +60,7 @@ export function fakeKms(): FakeKms {
 }
 
 /** A vault in memory. `view` is what one login sees of it. */
-export interface FakeVault extends Vault {
+interface FakeVault extends Vault {
   readonly branches: BranchRow[];
   readonly subjects: SubjectRow[];
   reads: number;
@@ -71,7 +71,7 @@ export interface FakeVault extends Vault {
   erase(subjectId: string): void;
 }
 
-export function fakeVault(): FakeVault {
+function fakeVault(): FakeVault {
   const fail = (): void => {
     if (vault.failure !== null) throw new SealingError(vault.failure, 'as the test wants it');
   };
@@ -136,7 +136,7 @@ export interface KeyringUnderTest {
   readonly clock: MovedClock;
   readonly keyring: Keyring;
   /** A keyring of another process, on the same vault and KMS. */
-  another(view?: Vault): Keyring;
+  readonly another: (view?: Vault) => Keyring;
 }
 
 export function keyringUnderTest(): KeyringUnderTest {

@@ -16,7 +16,8 @@ function client(answer: (signal: AbortSignal) => Promise<object>) {
   return { asked, client: { generateDataKey: call, encrypt: call, decrypt: call } as unknown as Client };
 }
 
-const failing = (error: object) => kmsKeys({ client: client(() => Promise.reject(error)).client, keyArn });
+const failing = (error: object) =>
+  kmsKeys({ client: client(() => Promise.reject(Object.assign(new Error('m'), error))).client, keyArn });
 
 describe('keys of AWS KMS', () => {
   it('are asked for by ARN, with the whole context, and unwrapped by the key that wrapped them', async () => {
