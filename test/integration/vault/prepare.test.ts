@@ -202,13 +202,17 @@ describe('a writer whose keys were prepared', () => {
     expect(opened).toMatchObject({ note: '(erased)', gift: { name: 'Grace' } });
   });
 
-  it('refuses a message that is over the limit only after sealing', async () => {
+  it('like case 13: refuses a message that is over the limit only after sealing, before the database sees it', async () => {
     const pool = database.pool('sealed_sealer');
     const writer = await outboxOn(pool).prepare({ subjects: [customer('C-1')] });
     const fits = { name: 'x'.repeat(900) };
-    await writes(pool, writer, placed('C-1', fits));
-    await expect(writes(pool, writer, placed('C-1', { ...fits, note: 'x'.repeat(400) }))).rejects.toMatchObject({
-      code: 'EVENT_TOO_LARGE',
+    await transaction(pool, async (tx) => {
+      await writer.append(tx, [placed('C-1', fits)]);
+      await expect(writer.append(tx, [placed('C-1', { ...fits, note: 'x'.repeat(400) })])).rejects.toMatchObject({
+        code: 'EVENT_TOO_LARGE',
+      });
+      // A refusal of the database would have ended the transaction.
+      await tx.query('select');
     });
   });
 });
@@ -273,6 +277,8 @@ describe('prepare', () => {
     expect(await classes('C-some')).toEqual(['contact']);
     await outbox.prepare({ subjects: [customer('C-some')] });
     expect(await classes('C-some')).toEqual(['contact', 'tax']);
+    await outbox.prepare({ subjects: [{ kind: 'supplier', id: 'S-some' }] });
+    expect(await classes('S-some')).toEqual([]);
   });
 
   it('refuses a person without a sound id', async () => {
