@@ -16,8 +16,12 @@ function client(answer: (signal: AbortSignal) => Promise<object>) {
   return { asked, client: { generateDataKey: call, encrypt: call, decrypt: call } as unknown as Client };
 }
 
-const failing = (error: object) =>
-  kmsKeys({ client: client(() => Promise.reject(Object.assign(new Error('m'), error))).client, keyArn });
+function failing(error: object) {
+  const refuse = async (): Promise<object> => {
+    throw Object.assign(new Error('m'), error);
+  };
+  return kmsKeys({ client: client(refuse).client, keyArn });
+}
 
 describe('keys of AWS KMS', () => {
   it('are asked for by ARN, with the whole context, and unwrapped by the key that wrapped them', async () => {
