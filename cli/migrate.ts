@@ -16,7 +16,8 @@ const HELP = `Brings a database up to this version: applies the numbered SQL fil
 
 Usage: npm run migrate -- [--areas outbox,inbox] [--print]
 
-  --areas <list>  which of migrations/* to apply, in this order (default: outbox,inbox; the sample service also needs sample)
+  --areas <list>  which of migrations/* to apply, in this order (default: outbox,inbox; keys of
+                  personal data need vault, the sample service sample)
   --print         writes the SQL that is pending to the standard output and applies nothing, for those who run it with a tool of their own;
                   it records what it applied, so that this command finds it done
   --help          shows this

@@ -70,7 +70,7 @@ export async function startServer(): Promise<BenchServer> {
     const client = new pg.Client(connection(server, TEMPLATE, MIGRATOR));
     await client.connect();
     try {
-      await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+      await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'vault', 'sample']));
       await ensureLogins(client, LOGINS, { auth: 'password', password: server.password });
       await installCatalogue(client);
     } finally {

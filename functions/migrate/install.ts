@@ -12,7 +12,7 @@ import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
 
 export interface InstallOptions {
-  /** Holds `outbox/`, `inbox/` and `sample/` with their numbered SQL. */
+  /** Holds `outbox/`, `inbox/`, `vault/` and `sample/` with their numbered SQL. */
   readonly directory: string;
   readonly logins: readonly Login[];
   readonly loginAuth: LoginAuth;
@@ -28,7 +28,7 @@ export interface InstallReport extends MigrationReport {
   readonly destinations: readonly string[];
 }
 
-const AREAS = ['outbox', 'inbox', 'sample'];
+const AREAS = ['outbox', 'inbox', 'vault', 'sample'];
 
 /**
  * Migrations first, because they create the roles that logins are given and the tables that the catalogue goes into.

@@ -22,8 +22,8 @@ const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 const IDLE_SESSION_TIMEOUT = '2min';
 
 /**
- * Creates the users that are missing and gives each exactly its roles: memberships of `outbox_*`, `inbox_*` and `sample_*` roles that are not
- * listed are revoked, and its number of connections is limited. Safe to repeat. Runs as a user that may create roles.
+ * Creates the users that are missing and gives each exactly its roles: memberships of `outbox_*`, `inbox_*`, `vault_*` and `sample_*` roles
+ * that are not listed are revoked, and its number of connections is limited. Safe to repeat. Runs as a user that may create roles.
  *
  * @throws SealedOutboxError `LOGIN_NAME` for a name that is not lower-case letters, digits and underscores.
  */
@@ -49,7 +49,7 @@ export async function ensureLogins(db: Queryable, logins: readonly Login[], how:
          from pg_auth_members m
          join pg_roles granted on granted.oid = m.roleid
          join pg_roles member on member.oid = m.member
-        where member.rolname = $1 and granted.rolname ~ '^(outbox|inbox|sample)_' and granted.rolname <> all ($2)`,
+        where member.rolname = $1 and granted.rolname ~ '^(outbox|inbox|vault|sample)_' and granted.rolname <> all ($2)`,
       [user, roles],
     );
     for (const { role } of rows) await db.query(`revoke ${role} from ${user}`);

@@ -1,3 +1,4 @@
+import { maskMarked } from '../sealing/index.ts';
 import { newestVersion } from './catalogue.ts';
 import { type CompiledCatalogue, validatorKey } from './compiled-catalogue.ts';
 import { oldestReadable, type Upcaster } from './upcaster.ts';
@@ -25,8 +26,15 @@ const SHOWN_VIOLATIONS = 3;
  * ```
  *
  * @param data valid data of `version`
+ * @param whole whether nothing marked in it is closed or erased; if not, marked places are not looked into
  */
-export function upcastData(catalogue: CompiledCatalogue, type: string, version: number, data: unknown): Upcast {
+export function upcastData(
+  catalogue: CompiledCatalogue,
+  type: string,
+  version: number,
+  data: unknown,
+  whole = true,
+): Upcast {
   const definition = Object.hasOwn(catalogue.events, type) ? catalogue.events[type] : undefined;
   const newest = definition === undefined ? 0 : newestVersion(definition);
   if (definition === undefined || version > newest || version < oldestReadable(definition)) {
@@ -34,14 +42,21 @@ export function upcastData(catalogue: CompiledCatalogue, type: string, version: 
   }
   let current = data;
   for (let from = version; from < newest; from += 1) {
-    const next = step(catalogue, type, from, definition.upcast?.[from] as Upcaster, current);
+    const next = step(catalogue, type, from, definition.upcast?.[from] as Upcaster, current, whole);
     if (!next.ok) return next;
     current = next.data;
   }
   return { ok: true, version: newest, data: current };
 }
 
-function step(catalogue: CompiledCatalogue, type: string, from: number, upcaster: Upcaster, data: unknown): Upcast {
+function step(
+  catalogue: CompiledCatalogue,
+  type: string,
+  from: number,
+  upcaster: Upcaster,
+  data: unknown,
+  whole: boolean,
+): Upcast {
   const to = from + 1;
   const where = `the upcaster of ${type} from version ${from} to ${to}`;
   let next: unknown;
@@ -52,8 +67,11 @@ function step(catalogue: CompiledCatalogue, type: string, from: number, upcaster
   }
   // A promise or a map would pass a schema that asks for nothing but an object.
   if (!isPlainObject(next)) return { ok: false, fault: 'invalid', reason: `${where} did not answer a plain object` };
-  const validate = catalogue.validators[validatorKey(type, to)];
-  const found = validate === undefined ? [] : violations(validate, next, SHOWN_VIOLATIONS);
+  const key = validatorKey(type, to);
+  const sealed = whole ? undefined : catalogue.sealed.get(key);
+  const validate = sealed?.validate ?? catalogue.validators[key];
+  const checked = sealed === undefined ? next : maskMarked(next, sealed.plan);
+  const found = validate === undefined ? [] : violations(validate, checked, SHOWN_VIOLATIONS);
   if (found.length > 0) {
     const rules = found.map(({ pointer, detail }) => `data${pointer} ${detail}`).join('; ');
     return { ok: false, fault: 'invalid', reason: `${where} gave data that is not valid there: ${rules}` };

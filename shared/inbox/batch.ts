@@ -4,7 +4,7 @@ import { OutOfTimeError } from './errors.ts';
 import { classifyFailure, type Failure } from './failure.ts';
 import { groupRecords } from './groups.ts';
 import { countFailure, type HeldReason } from './hold.ts';
-import { type EventMessage, type Message, readMessage } from './message.ts';
+import { type EventMessage, type Message, readMessages } from './message.ts';
 import { noteWaiting, type Work } from './work.ts';
 
 /** A few messages are worth a connection of their own; fewer go faster in the transaction of others. */
@@ -20,7 +20,9 @@ const SHARE_OF_TIME = 1 / 3;
  * @returns the records to return, in the order of the batch
  */
 export async function processBatch(records: readonly SQSRecord[], work: Work): Promise<SQSRecord[]> {
-  const groups = groupRecords(records).map((group) => group.records.map((record) => readMessage(work, record)));
+  const messages = await readInTime(records, work);
+  if (messages === null) return [...records];
+  const groups = groupRecords(records).map((group) => group.records.map((record) => messages.get(record) as Message));
   const returned = new Set<SQSRecord>();
   const left: Message[][] = [];
   await eachOf(bundles(groups, records.length, work), work.concurrency, async (bundle) => {
@@ -30,6 +32,18 @@ export async function processBatch(records: readonly SQSRecord[], work: Work): P
     for (const record of await processGroup(group, work)) returned.add(record);
   });
   return records.filter((record) => returned.has(record));
+}
+
+/** Keys are loaded here, before any transaction. Null: that took all the time there was. */
+async function readInTime(records: readonly SQSRecord[], work: Work): Promise<Map<SQSRecord, Message> | null> {
+  try {
+    const messages = await Promise.race([readMessages(work, records), work.invocation.abandoned]);
+    return new Map(messages.map((message) => [message.record, message]));
+  } catch (error) {
+    if (!(error instanceof OutOfTimeError)) throw error;
+    work.report.notStarted(records.length);
+    return null;
+  }
 }
 
 /** Runs `task` for each item, `most` at a time. */
@@ -57,10 +71,13 @@ function bundles(groups: readonly Message[][], messages: number, { concurrency, 
   return bundled;
 }
 
-/** What of a group may share a transaction: from its first message up to one that calls other systems or can not be read. */
+/** What of a group may share a transaction: from its first message up to one that calls other systems or can not be read or opened. */
 function shareable(group: readonly Message[]): readonly Message[] {
   const end = group.findIndex(
-    (message) => message.kind === 'unreadable' || (message.kind === 'event' && message.steps?.before !== undefined),
+    (message) =>
+      message.kind === 'unreadable' ||
+      message.kind === 'unopened' ||
+      (message.kind === 'event' && message.steps?.before !== undefined),
   );
   return end === -1 ? group : group.slice(0, end);
 }
@@ -117,6 +134,10 @@ async function processMessage(message: Message, behind: number, work: Work): Pro
     if (message.kind === 'ignored') {
       report.applied(message.event, { kind: message.passedAs });
       return true;
+    }
+    if (message.kind === 'unopened') {
+      report.failed(record, message.event, message.failure, behind);
+      return false;
     }
     if (message.kind === 'unreadable') {
       const kept = await Promise.race([keep(work, message), invocation.abandoned]);

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { type CompiledCatalogue, RESERVED_TYPE_PREFIX } from '../events/index.ts';
+import type { Keyring } from '../sealing/index.ts';
 import type { Log, Metrics } from '../telemetry/index.ts';
 import { ConsumerOptionsError } from './errors.ts';
 import { type AnySteps, type Handlers, stepsOf } from './handlers.ts';
@@ -26,6 +27,10 @@ export type ConsumerOptions<C extends CompiledCatalogue> = {
   readonly windowDays?: number;
   /** Most messages of a batch in one transaction; 1: each in its own. Default: 10. */
   readonly together?: number;
+  /** Where the keys of sealed values come from. */
+  readonly keyring?: Keyring;
+  /** The classes of sealed values that it opens, with the keyring. Values of others stay closed: `Sealed`. Default: none. */
+  readonly opens?: readonly string[];
 } & (
   | { readonly mode: 'any' }
   /** Every handled type carries the full state of its aggregate: one that is older than the last one applied is dropped. */
@@ -62,6 +67,8 @@ export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOpti
     }
   }
   if (options.mode === 'strict') checkRoutes(catalogue, options);
+  const opens = new Set(options.opens ?? []);
+  checkOpens(name, catalogue, opens, options.keyring);
   // The map forgets which data belongs to which type; `readEvent` has validated it by then.
   const handlers: ReadonlyMap<string, AnySteps> = new Map(
     Object.entries(options.handlers).map(([type, handler]) => [type, stepsOf(handler as never)]),
@@ -80,7 +87,28 @@ export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOpti
     windowDays,
     together,
     concurrency: pool.options.max,
+    keyring: opens.size === 0 ? undefined : options.keyring,
+    opens,
   };
+}
+
+function checkOpens(
+  name: string,
+  catalogue: CompiledCatalogue,
+  opens: ReadonlySet<string>,
+  keyring: Keyring | undefined,
+): void {
+  if (opens.size > 0 && keyring === undefined) {
+    throw new ConsumerOptionsError(`consumer ${name} opens ${[...opens].join(', ')} and was given no keyring.`);
+  }
+  const marked = new Set(
+    [...catalogue.sealed.values()].flatMap(({ plan }) => plan.nodes.map((node) => node.mark?.class)),
+  );
+  for (const className of opens) {
+    if (!marked.has(className)) {
+      throw new ConsumerOptionsError(`consumer ${name} opens class ${className}, which its catalogue does not mark.`);
+    }
+  }
 }
 
 /**

@@ -1,9 +1,11 @@
 import type pg from 'pg';
 import type { SQSRecord } from 'aws-lambda';
+import type { OpeningKeys } from '../sealing/index.ts';
 import { type Applied, callBefore, keep, ownTransaction, runHandler } from './apply.ts';
 import { countAlone, eachOf } from './batch.ts';
 import { classifyFailure, type Failure } from './failure.ts';
-import { type Message, readMessage } from './message.ts';
+import { type Message, messageOf, readRecord } from './message.ts';
+import { loadKeys } from './open-event.ts';
 import { takenTransaction } from './taken-transaction.ts';
 import type { Aggregate, Work } from './work.ts';
 
@@ -105,7 +107,13 @@ async function drainAggregate(work: Work, aggregate: Aggregate, mayGoOn: () => b
 
 /** Takes out the next held events of an aggregate and applies them in one transaction. */
 async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise<number> {
-  const before = work.callsBefore ? await beforeOfNext(work, aggregate) : undefined;
+  // What takes time or another system's word is done before the transaction, for what a plain read says is next.
+  const next = work.callsBefore || work.keyring !== undefined ? await readyEvents(work, aggregate, most) : [];
+  const keys = await loadKeys(
+    work,
+    next.map((row) => readRecord(work, recordOfHeld(row))),
+  );
+  const before = work.callsBefore ? await beforeOf(work, next[0], keys) : undefined;
   const client = await work.invocation.connect();
   const report: (() => void)[] = [];
   const handled: Message[] = [];
@@ -115,8 +123,9 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise
     async (rows) => {
       const takenAt = work.monotonicMs();
       for (const row of rows as readonly Ready[]) {
-        const message = readMessage(work, recordOfHeld(row));
-        if (row.verdict === 'apply' && message.kind === 'unreadable') throw new HeldEventError(message, undefined);
+        const message = readHeld(work, row, keys);
+        const closed = message.kind === 'unreadable' || message.kind === 'unopened';
+        if (row.verdict === 'apply' && closed) throw new HeldEventError(message, undefined);
         if (row.verdict === 'apply') handled.push(message);
         const applied = await work.spans.run(message, () => applyHeld(client, row, message, before));
         const { event } = message;
@@ -175,23 +184,27 @@ async function applyHeld(
   return { kind: 'effect', ageSeconds: age };
 }
 
-/** Runs the `before` step of the event whose turn it is, while no transaction is open. */
-async function beforeOfNext(
-  work: Work,
-  aggregate: Aggregate,
-): Promise<{ readonly id: string; readonly answer: unknown } | undefined> {
+/** The held events of an aggregate whose turn it is. */
+async function readyEvents(work: Work, aggregate: Aggregate, most: number): Promise<readonly Ready[]> {
   const client = await work.invocation.connect();
-  let next: Ready | undefined;
   try {
     const { rows } = await client.query(
-      `select event_id, body, verdict from inbox.ready_events(${argumentsOf(client, work, aggregate)}, 1)`,
+      `select event_id, body, verdict from inbox.ready_events(${argumentsOf(client, work, aggregate)}, ${most})`,
     );
-    next = rows[0] as Ready | undefined;
+    return rows as Ready[];
   } finally {
     client.release();
   }
+}
+
+/** Runs the `before` step of the event whose turn it is, while no transaction is open. */
+async function beforeOf(
+  work: Work,
+  next: Ready | undefined,
+  keys: OpeningKeys,
+): Promise<{ readonly id: string; readonly answer: unknown } | undefined> {
   if (next?.verdict !== 'apply') return undefined;
-  const message = readMessage(work, recordOfHeld(next));
+  const message = readHeld(work, next, keys);
   if (message.kind !== 'event' || message.steps?.before === undefined) return undefined;
   try {
     return { id: next.event_id, answer: await callBefore(work, message.steps, message.event) };
@@ -211,6 +224,10 @@ async function staysHeld(work: Work, error: unknown): Promise<boolean> {
         await Promise.race([keep(work, held), work.invocation.abandoned]);
         return true;
       }
+      if (held.kind === 'unopened') {
+        work.report.stays(held.event, held.failure);
+        return false;
+      }
       work.report.stays(held.event, failure);
       if (failure.class !== 'handler' || held.kind !== 'event') return false;
       await Promise.race([countAlone(work, held, failure), work.invocation.abandoned]);
@@ -227,6 +244,11 @@ function argumentsOf(client: pg.ClientBase, { consumer }: Work, aggregate: Aggre
   return [consumer.name, consumer.mode, consumer.startingPoint, aggregate.type, aggregate.id]
     .map((text) => client.escapeLiteral(text))
     .join(', ');
+}
+
+function readHeld(work: Work, row: Ready, keys: OpeningKeys): Message {
+  const record = recordOfHeld(row);
+  return messageOf(work, record, readRecord(work, record), keys);
 }
 
 /** A held event as the message that it came in. */

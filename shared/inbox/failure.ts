@@ -1,4 +1,5 @@
 import { TransactionAbortedError } from '../database/index.ts';
+import { KeysNotPreparedError, SealingError, type SealingErrorCode } from '../sealing/index.ts';
 import {
   AnswerNotRecordableError,
   CallHeldError,
@@ -96,10 +97,32 @@ export function isStaleWriter(error: unknown): boolean {
   return findCode(error, (code) => code === '25006') !== undefined;
 }
 
+/** What a consumer does with an event that it cannot open: outages cost no attempt, and what no retry changes is held. */
+const SEALING = {
+  SEALING_THROTTLED: 'retry',
+  SEALING_UNAVAILABLE: 'retry',
+  // Somebody has switched it off, and can switch it on again.
+  SEALING_KEY_DISABLED: 'retry',
+  SEALING_DENIED: 'denied',
+  SEALING_KEY_UNKNOWN: 'malformed',
+  SEALING_TAMPERED: 'malformed',
+  SEALING_MALFORMED: 'malformed',
+  SEALING_LIMIT: 'malformed',
+} as const satisfies Record<SealingErrorCode, FailureClass>;
+
+function classifySealing(error: unknown): Failure | undefined {
+  if (error instanceof KeysNotPreparedError) return { class: 'retry', code: error.code };
+  if (!(error instanceof SealingError)) return undefined;
+  const { code, pointer } = error;
+  return { class: SEALING[code], code, ...(pointer !== undefined && { reason: `data${pointer} does not open` }) };
+}
+
 /** Sorts what `applyOnce` rejected with. Errors of the consumer's own statements are never the event's fault. */
 export function classifyFailure(error: unknown): Failure {
   if (error instanceof OutOfTimeError) return { class: 'time', code: error.code };
   if (error instanceof HandlerFailedError) return classifyHandlerFailure(error);
+  const sealing = classifySealing(error);
+  if (sealing !== undefined) return sealing;
   // The handler swallowed a statement's error, or ended the transaction.
   if (error instanceof TransactionAbortedError || error instanceof TransactionEndedError) {
     return { class: 'handler', code: error.code };
@@ -113,6 +136,9 @@ export function classifyFailure(error: unknown): Failure {
 function classifyHandlerFailure(error: HandlerFailedError): Failure {
   const call = classifyCallFailure(error.cause);
   if (call !== undefined) return call;
+  // Keys that the handler or its `before` step asked for itself.
+  const sealing = error.cause instanceof SealingError ? classifySealing(error.cause) : undefined;
+  if (sealing?.class === 'retry') return sealing;
   const retryable = findCode(error.cause, isRetryable);
   if (retryable !== undefined) return { class: 'retry', code: retryable };
   if (error.connectionLost) return { class: 'retry', code: 'CONNECTION_LOST' };

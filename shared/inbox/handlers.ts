@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Catalogue, DataOf, EventType, NewestVersion, ReceivedEvent } from '../events/index.ts';
+import type { Sealed } from '../sealing/index.ts';
 import type { Once } from './once.ts';
 
 /** What a handler works with, beside the event. */
@@ -20,12 +21,39 @@ export interface BeforeContext {
   readonly once: Once;
 }
 
+interface Marked {
+  readonly 'x-gdpr-sensitive': true | object;
+}
+
+/** Whether something of a schema is marked, as far as types can tell: not behind `$ref`, nor in branches. */
+type HasMark<Schema> = Schema extends Marked
+  ? true
+  : Schema extends { readonly properties: infer Properties }
+    ? true extends { [Name in keyof Properties]: HasMark<Properties[Name]> }[keyof Properties]
+      ? true
+      : false
+    : Schema extends { readonly items: infer Items }
+      ? HasMark<Items>
+      : false;
+
+/** What is marked may be closed to this consumer, or its person erased; `null` is never sealed. */
+type WithSealed<Schema, Data> = Schema extends Marked
+  ? Data | ([Exclude<Data, null | undefined>] extends [never] ? never : Sealed<Exclude<Data, null | undefined>>)
+  : Schema extends { readonly properties: infer Properties }
+    ? { [Name in keyof Data]: Name extends keyof Properties ? WithSealed<Properties[Name], Data[Name]> : Data[Name] }
+    : Schema extends { readonly items: infer Items }
+      ? { [Index in keyof Data]: WithSealed<Items, Data[Index]> }
+      : Data;
+
+/** Data of a schema as a handler gets it: where a mark stands, perhaps still sealed. */
+export type ConsumedData<Schema> = HasMark<Schema> extends true ? WithSealed<Schema, DataOf<Schema>> : DataOf<Schema>;
+
 /** An event of `Type` in its newest version, whatever version it was written with. `schemaVersion` is the newest, too. */
 export type ConsumedEvent<C extends Catalogue, Type extends EventType<C>> = {
   [Version in keyof C['events'][Type]['versions'] & number]: Version extends NewestVersion<
     C['events'][Type]['versions']
   >
-    ? ReceivedEvent<Type, DataOf<C['events'][Type]['versions'][Version]>> & { readonly schemaVersion: Version }
+    ? ReceivedEvent<Type, ConsumedData<C['events'][Type]['versions'][Version]>> & { readonly schemaVersion: Version }
     : never;
 }[keyof C['events'][Type]['versions'] & number];
 

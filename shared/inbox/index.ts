@@ -1,5 +1,6 @@
 /**
- * The consuming side. Read in this order: `message.ts` (from a message to what a handler sees), `order.ts` (which event may be applied
+ * The consuming side. Read in this order: `message.ts` (from a message to what a handler sees; `open-event.ts` opens what is
+ * sealed in it), `order.ts` (which event may be applied
  * next), `apply.ts` (events in one transaction), `batch.ts` (groups of a batch), `hold.ts` and `drain.ts` (what waits in the database),
  * `once.ts` (calls of other systems), `event-consumer.ts` (the Lambda handler). The guides are docs/consumer.md and docs/external-effects.md.
  */
@@ -29,6 +30,7 @@ export type { UnansweredPolicy } from './external-call.ts';
 export type { FailureClass } from './failure.ts';
 export {
   type BeforeContext,
+  type ConsumedData,
   type ConsumedEvent,
   type Handler,
   type HandlerContext,

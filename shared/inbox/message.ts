@@ -1,11 +1,13 @@
 import type { SQSRecord } from 'aws-lambda';
 import type { ReceivedEvent } from '../events/index.ts';
+import type { OpeningKeys } from '../sealing/index.ts';
 import { envelopeOf } from './event-bridge.ts';
 import type { Failure } from './failure.ts';
 import type { AnySteps } from './handlers.ts';
 import type { HeldReason } from './hold.ts';
 import { newestEvent } from './newest-event.ts';
-import { readEvent } from './read-event.ts';
+import { loadKeys, openEvent } from './open-event.ts';
+import { type ReadEvent, readEvent } from './read-event.ts';
 import type { ConsumerRules } from './work.ts';
 
 /** The message of an event that takes its place in the order of its aggregate. */
@@ -30,10 +32,19 @@ export interface UnreadableMessage {
   readonly failure: Failure;
 }
 
+/** Sealed, and its keys cannot be loaded now: it goes back. */
+export interface UnopenedMessage {
+  readonly kind: 'unopened';
+  readonly record: SQSRecord;
+  readonly event: ReceivedEvent;
+  readonly failure: Failure;
+}
+
 /** What a message asks of the consumer. */
 export type Message =
   | EventMessage
   | UnreadableMessage
+  | UnopenedMessage
   /** Nobody needs to know of it. */
   | {
       readonly kind: 'ignored';
@@ -49,9 +60,19 @@ const REASONS = {
   denied: 'denied',
 } as const satisfies Partial<Record<Failure['class'], HeldReason>>;
 
-/** Reads a message by the rules of a consumer. Never throws, whatever the body. */
-export function readMessage(rules: ConsumerRules, record: SQSRecord): Message {
-  const read = readEvent(rules.catalogue, envelopeOf(record.body));
+/** Reads messages by the rules of a consumer, with one read of the vault for all. Whatever the bodies are, it does not fail for them. */
+export async function readMessages(rules: ConsumerRules, records: readonly SQSRecord[]): Promise<Message[]> {
+  const reads = records.map((record) => readRecord(rules, record));
+  const keys = await loadKeys(rules, reads);
+  return records.map((record, index) => messageOf(rules, record, reads[index] as ReadEvent, keys));
+}
+
+export function readRecord({ catalogue }: ConsumerRules, record: SQSRecord): ReadEvent {
+  return readEvent(catalogue, envelopeOf(record.body));
+}
+
+/** What a message that was read asks for, with the keys that were loaded. Never throws. */
+export function messageOf(rules: ConsumerRules, record: SQSRecord, read: ReadEvent, keys: OpeningKeys): Message {
   if (!read.ok) {
     if (read.failure.class === 'unknown-type' && rules.unknownTypes === 'ignore' && read.event !== undefined) {
       return passed(rules, record, read.event, 'ignored');
@@ -61,7 +82,14 @@ export function readMessage(rules: ConsumerRules, record: SQSRecord): Message {
   const steps = rules.stepsOf(read.event.type);
   // Without a handler nobody looks at the data: what cannot be upcast is no reason to keep it.
   if (steps === undefined) return passed(rules, record, read.event, 'ignored');
-  const newest = newestEvent(rules.catalogue, read.event);
+  const opened = openEvent(rules, read.event, keys);
+  if (!opened.ok) {
+    const { failure } = opened;
+    return failure.class === 'retry'
+      ? { kind: 'unopened', record, event: read.event, failure }
+      : unreadable(record, read.event, failure);
+  }
+  const newest = newestEvent(rules.catalogue, opened.event, opened.whole);
   if (newest.ok) return { kind: 'event', record, event: newest.event, steps, passedAs: 'ignored' };
   if (newest.failure === 'ignore') return passed(rules, record, read.event, 'too-old');
   return unreadable(record, read.event, newest.failure);

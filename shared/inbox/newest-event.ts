@@ -6,9 +6,13 @@ export type NewestEvent =
   /** `ignore`: it is older than the oldest upcaster, and its type lets such events go. */
   | { readonly ok: false; readonly failure: Failure | 'ignore' };
 
-/** The event as handlers see it: in the newest version of its type. Takes what `readEvent` has accepted; never throws. */
-export function newestEvent(catalogue: CompiledCatalogue, event: ReceivedEvent): NewestEvent {
-  const upcast = upcastData(catalogue, event.type, event.schemaVersion, event.data);
+/**
+ * The event as handlers see it: in the newest version of its type. Takes what `readEvent` has accepted; never throws.
+ *
+ * @param whole whether nothing in it stayed closed
+ */
+export function newestEvent(catalogue: CompiledCatalogue, event: ReceivedEvent, whole = true): NewestEvent {
+  const upcast = upcastData(catalogue, event.type, event.schemaVersion, event.data, whole);
   if (upcast.ok) return { ok: true, event: { ...event, schemaVersion: upcast.version, data: upcast.data } };
   const { reason } = upcast;
   switch (upcast.fault) {

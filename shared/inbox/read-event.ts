@@ -3,6 +3,7 @@ import {
   parseEnvelope,
   type ReceivedEvent,
   RESERVED_TYPE_PREFIX,
+  type Validate,
   validatorKey,
   violations,
 } from '../events/index.ts';
@@ -15,7 +16,7 @@ export type ReadEvent =
 
 const SHOWN_VIOLATIONS = 3;
 
-/** Reads a message body and holds it against the catalogue. Never throws, whatever the body. */
+/** Reads a message body and holds it against the catalogue, what is sealed as it came. Never throws, whatever the body. */
 export function readEvent(catalogue: CompiledCatalogue, body: string): ReadEvent {
   const parsed = parseEnvelope(body);
   if (!parsed.ok) {
@@ -43,10 +44,12 @@ export function readEvent(catalogue: CompiledCatalogue, body: string): ReadEvent
   if (validate === undefined) {
     return refuse('unknown-version', 'EVENT_VERSION_UNKNOWN', "the consumer's catalogue does not hold this version");
   }
-  const found = violations(validate, event.data, SHOWN_VIOLATIONS);
-  if (found.length > 0) {
-    const reason = found.map(({ pointer, detail }) => `data${pointer} ${detail}`).join('; ');
-    return refuse('malformed', 'EVENT_DATA_INVALID', reason);
-  }
-  return { ok: true, event };
+  const reason = violationsText(catalogue.sealed.get(key)?.validate ?? validate, event.data);
+  return reason === undefined ? { ok: true, event } : refuse('malformed', 'EVENT_DATA_INVALID', reason);
+}
+
+/** The rules that data breaks, by their places; undefined where it is valid. */
+export function violationsText(validate: Validate | undefined, data: unknown): string | undefined {
+  const found = validate === undefined ? [] : violations(validate, data, SHOWN_VIOLATIONS);
+  return found.length === 0 ? undefined : found.map(({ pointer, detail }) => `data${pointer} ${detail}`).join('; ');
 }

@@ -1,4 +1,5 @@
 import type { CompiledCatalogue } from '../events/index.ts';
+import type { Keyring } from '../sealing/index.ts';
 import type { AnySteps } from './handlers.ts';
 import type { Invocation } from './invocation.ts';
 import type { OutcomeReport } from './outcome-report.ts';
@@ -25,6 +26,10 @@ export interface ConsumerRules {
   readonly together: number;
   /** Most transactions at once: each needs a connection. */
   readonly concurrency: number;
+  /** Where its keys come from; none: nothing that is sealed is opened. */
+  readonly keyring: Keyring | undefined;
+  /** The classes of sealed values that it opens. */
+  readonly opens: ReadonlySet<string>;
 }
 
 /** All that one invocation needs beside its messages. */

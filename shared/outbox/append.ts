@@ -9,7 +9,7 @@ import {
   violations,
   writerValidator,
 } from '../events/index.ts';
-import { KeysNotPreparedError } from '../sealing/index.ts';
+import { KeysNotPreparedError, sealData, type SealingKeys } from '../sealing/index.ts';
 import { isTraceparent } from '../telemetry/index.ts';
 import { EventDataInvalidError, EventMalformedError, EventTooLargeError, EventTypeUnknownError } from './errors.ts';
 import { jsonFault } from './json-fault.ts';
@@ -42,12 +42,19 @@ const AGGREGATE_KEYS = new Set(['type', 'id']);
 const METADATA_KEYS = new Set(['traceparent', 'correlationid', 'causationid']);
 
 /**
- * Checks one event and writes it as SQL takes it. Pure.
+ * Checks one event and writes it as SQL takes it, sealed where its type has marks. Pure, but for the random bytes of sealing.
  *
- * @throws EventMalformedError, EventTypeUnknownError, EventDataInvalidError, EventTooLargeError, KeysNotPreparedError. The message names
- * the field, never its value.
+ * @param keys those that were prepared
+ * @throws EventMalformedError, EventTypeUnknownError, EventDataInvalidError, EventTooLargeError, KeysNotPreparedError, SealingRefusedError. The
+ * message names the field, never its value.
  */
-export function appendRow(catalogue: CompiledCatalogue, event: AnyEvent, index: number, id: string): AppendRow {
+export function appendRow(
+  catalogue: CompiledCatalogue,
+  event: AnyEvent,
+  index: number,
+  id: string,
+  keys?: SealingKeys,
+): AppendRow {
   const where = `events[${index}]`;
   checkShape(event, where);
   const writer = writerValidator(catalogue, event.type);
@@ -65,21 +72,40 @@ export function appendRow(catalogue: CompiledCatalogue, event: AnyEvent, index: 
   if (fault !== null) dataInvalid(`${where}.data${fault.path}`, fault.reason);
   const [violation] = violations(writer.validate, event.data, 1);
   if (violation !== undefined) dataInvalid(`${where}.data${pointerToPath(violation.pointer)}`, violation.detail);
-  if (catalogue.sealed.has(validatorKey(event.type, writer.version))) {
-    throw new KeysNotPreparedError(
-      `${where}.data of type '${event.type}' has to be sealed, and no keys were prepared for it. Nothing was appended.`,
-    );
-  }
-  checkSize(catalogue, definition.destinations, event.data, where);
+  const data = sealedData(catalogue, event, { id, version: writer.version, where }, keys);
+  checkSize(catalogue, definition.destinations, data, where);
   return {
     id,
     type: event.type,
     schema_version: writer.version,
     aggregate_type: event.aggregate.type,
     aggregate_id: event.aggregate.id,
-    data: event.data,
+    data,
     ...(event.metadata === undefined ? {} : { metadata: event.metadata }),
   };
+}
+
+function sealedData(
+  catalogue: CompiledCatalogue,
+  { type, aggregate, data }: AnyEvent,
+  { id, version, where }: { readonly id: string; readonly version: number; readonly where: string },
+  keys: SealingKeys | undefined,
+): unknown {
+  const sealed = catalogue.sealed.get(validatorKey(type, version));
+  if (sealed === undefined) return data;
+  if (keys === undefined) {
+    throw new KeysNotPreparedError(
+      `${where}.data of type '${type}' has to be sealed: append it with what outbox.prepare() answers. Nothing was appended.`,
+    );
+  }
+  const place = {
+    in: 'event',
+    eventType: type,
+    aggregateType: aggregate.type,
+    aggregateId: aggregate.id,
+    eventId: id,
+  } as const;
+  return sealData(data, sealed.plan, keys, place);
 }
 
 /** Callers without types can pass anything. */

@@ -3,6 +3,7 @@
  *
  * 1. `create-outbox.ts`   `outbox.append(tx, events)`: checked against the catalogue, one SQL call inside the caller's transaction.
  *                         The SQL side is `migrations/outbox/0003_append.sql`: sequence under the aggregate's row lock, one delivery per route.
+ *    `prepare.ts`         `outbox.prepare({ subjects })` loads the keys of persons first, where the catalogue marks their data.
  * 2. `relay/relay.ts`     the loop: lease, fetch, pack, publish, settle.
  *    `relay/lease.ts`     partitions are leased, not rows; `relay/share.ts` says how many each relay gets.
  *    `relay/lane.ts`      one destination's work: calls, a scan for more and a settlement, all at once (`lane-calls.ts`, `lane-scan.ts`,
@@ -32,6 +33,8 @@ export {
   type Outbox,
   type OutboxEvent,
   type OutboxOptions,
+  type PrepareOptions,
+  type Writer,
 } from './create-outbox.ts';
 export {
   CommitNotDurableError,

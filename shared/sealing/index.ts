@@ -3,7 +3,8 @@
  *
  * 1. `sealValue` and `openValue` are the format: one value, one key, one place (docs/sealing-format.md).
  * 2. `sealingPlan` finds what a JSON Schema marks with `x-gdpr-sensitive`; `wireSchema` is the schema of what is stored and sent.
- * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `neededKeys` and `sealedWith` name them.
+ * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
+ * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
 export type { Random } from './cipher.ts';
@@ -14,10 +15,16 @@ export {
   type SealingErrorCode,
   SealingRefusedError,
 } from './errors.ts';
-export { openData, type OpeningKeys, sealedWith } from './open-data.ts';
+export type { KeyringClock } from './keyring/age.ts';
+export { createKeyring, type Keyring, type KeyringOptions } from './keyring/keyring.ts';
+export type { DataKey, Kms, KmsContext, WrappedKey } from './keyring/kms.ts';
+export { kmsKeys, type KmsKeysOptions } from './keyring/kms-keys.ts';
+export { postgresVault, type VaultPool } from './keyring/postgres-vault.ts';
+export type { BranchRow, SubjectRow, Vault, VaultAnswer } from './keyring/vault.ts';
+export { isOpenedWhole, maskMarked, openData, type OpeningKeys, sealedWith } from './open-data.ts';
 export { isErased, isSealed, Sealed, sealedText } from './sealed.ts';
 export { ERASED_TEXT, type KeyName, parseSealed, type SealedParts } from './sealed-text.ts';
-export { type NeededKey, neededKeys, sealData, type SealingKeys } from './seal-data.ts';
+export { type NeededKey, neededKeys, possibleKeys, sealData, type SealingKeys } from './seal-data.ts';
 export { type InstalledPlan, installedPlan } from './schema/installed-plan.ts';
 export type { PlannedMark, Sensitive, SensitiveMark, SubjectPlace } from './schema/mark.ts';
 export type { SealingPlan } from './schema/plan.ts';

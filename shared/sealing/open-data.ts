@@ -58,6 +58,22 @@ export function openData(data: unknown, plan: SealingPlan, keys: OpeningKeys, pl
   });
 }
 
+/** Whether `openData` with these keys leaves nothing closed, and puts nothing in place of what was erased. */
+export function isOpenedWhole(data: unknown, plan: SealingPlan, keys: OpeningKeys): boolean {
+  let whole = true;
+  replaceMarked(plan, data, (marked) => {
+    const name = keyOf(marked);
+    if (name === null || typeof keys(name) !== 'object') whole = false;
+    return marked.value;
+  });
+  return whole;
+}
+
+/** Data with the mark of erased persons at all marked places: what can be checked against the wire schema when not all is open. */
+export function maskMarked(data: unknown, plan: SealingPlan): unknown {
+  return replaceMarked(plan, data, () => ERASED_TEXT);
+}
+
 /** Null for the mark of an erased person. */
 function keyOf({ value, mark, pointer }: MarkedValue): KeyName | null {
   if (value === ERASED_TEXT) return null;

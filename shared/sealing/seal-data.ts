@@ -3,7 +3,7 @@ import type { Random } from './cipher.ts';
 import { KeysNotPreparedError, SealingRefusedError } from './errors.ts';
 import type { SealingPlan } from './schema/plan.ts';
 import { ERASED_TEXT } from './sealed-text.ts';
-import { subjectOf } from './subject.ts';
+import { isSubject, subjectOf } from './subject.ts';
 import { sealValue, type SubjectKey } from './value.ts';
 import { replaceMarked } from './walk.ts';
 import type { Subject } from './wrapped-key.ts';
@@ -17,6 +17,28 @@ export interface NeededKey {
   readonly subject: Subject;
 }
 
+/** One text for each person and class, however the person's id is written. */
+export function personKey({ class: className, subject }: NeededKey): string {
+  return JSON.stringify([className, subject.kind, lowerCaseUuid(subject.id)]);
+}
+
+/**
+ * The keys that data of these plans can need about these persons: each person in every class that is marked for its kind.
+ *
+ * @throws SealingRefusedError (`SEALING_REFUSED`) for a person without a sound kind and id.
+ */
+export function possibleKeys(plans: readonly SealingPlan[], subjects: readonly Subject[]): NeededKey[] {
+  const marks = plans.flatMap((plan) => plan.nodes.flatMap(({ mark }) => (mark === null ? [] : [mark])));
+  return subjects.flatMap((subject, index) => {
+    if (!isSubject(subject)) {
+      throw new SealingRefusedError('is nobody: kind and id must be texts of 1-200 characters', `subjects[${index}]`);
+    }
+    const ofItsKind = marks.filter(({ subject: { kind } }) => kind === null || kind === subject.kind);
+    const classes = new Set(ofItsKind.map((mark) => mark.class));
+    return [...classes].map((className) => ({ class: className, subject: { kind: subject.kind, id: subject.id } }));
+  });
+}
+
 /**
  * The keys that `sealData` will need for this data, each once.
  *
@@ -26,8 +48,8 @@ export function neededKeys(data: unknown, plan: SealingPlan): NeededKey[] {
   const needed = new Map<string, NeededKey>();
   replaceMarked(plan, data, (marked) => {
     const subject = subjectOf(marked);
-    const key = JSON.stringify([marked.mark.class, subject.kind, lowerCaseUuid(subject.id)]);
-    needed.set(key, { class: marked.mark.class, subject });
+    const key = { class: marked.mark.class, subject };
+    needed.set(personKey(key), key);
     return marked.value;
   });
   return [...needed.values()];
@@ -52,7 +74,7 @@ export function sealData(
     const key = keys(mark.class, subjectOf(marked));
     if (key === undefined) {
       throw new KeysNotPreparedError(
-        `The key of class '${mark.class}' for the person of ${pointer} was not prepared. Name that person in prepare(). Nothing was sealed.`,
+        `The key of class '${mark.class}' for the person of ${pointer} was not prepared, or over five minutes ago. Name that person in prepare(). Nothing was sealed.`,
       );
     }
     if (key === 'erased') return ERASED_TEXT;

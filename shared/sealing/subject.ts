@@ -10,7 +10,7 @@ export function subjectOf({ mark, pointer, ancestors }: MarkedValue): Subject {
   let found: unknown = up === null ? ancestors[0] : ancestors[ancestors.length - up];
   for (const step of steps) found = fieldOf(found, step);
   const subject = kind === null ? { kind: fieldOf(found, 'kind'), id: fieldOf(found, 'id') } : { kind, id: found };
-  if (!isName(subject.kind) || !isName(subject.id)) {
+  if (!isSubject(subject)) {
     throw new SealingRefusedError(
       `belongs to nobody: its subject is not a text of 1-${MAX_CHARACTERS} characters`,
       pointer,
@@ -19,11 +19,22 @@ export function subjectOf({ mark, pointer, ancestors }: MarkedValue): Subject {
   return { kind: subject.kind, id: subject.id };
 }
 
+export function isSubject(subject: unknown): subject is Subject {
+  return isName(fieldOf(subject, 'kind')) && isName(fieldOf(subject, 'id'));
+}
+
 function fieldOf(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
   return (value as Record<string, unknown>)[name];
 }
 
+/** A vault keeps it in PostgreSQL, whose texts hold no U+0000. */
 function isName(text: unknown): text is string {
-  return typeof text === 'string' && text !== '' && text.length <= MAX_CHARACTERS && text.isWellFormed();
+  return (
+    typeof text === 'string' &&
+    text !== '' &&
+    text.length <= MAX_CHARACTERS &&
+    text.isWellFormed() &&
+    !text.includes('\u0000')
+  );
 }

@@ -69,7 +69,7 @@ export async function setStage(relay: RelayKind, consumer: ConsumerKind): Promis
     bundle('test/chaos/consumer-process.ts', join(directory, 'consumer'));
     await createDatabase(server, DATABASE);
     const migrator = await connect(MIGRATOR);
-    await migrate(migrator, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+    await migrate(migrator, await readMigrations('migrations', ['outbox', 'inbox', 'vault', 'sample']));
     await ensureLogins(migrator, LOGINS, { auth: 'password', password: server.password });
     await migrator.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(catalogue))]);
     await migrator.query(READ_MODELS);

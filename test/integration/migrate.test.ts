@@ -29,7 +29,7 @@ const database = await emptyDatabase();
 async function emptyClient(): Promise<pg.Client> {
   const client = await database.client('sealed_migrator');
   await client.query(`set client_min_messages = warning;
-    drop schema if exists outbox, inbox, sample, sealed_outbox, public cascade;
+    drop schema if exists outbox, inbox, vault, sample, sealed_outbox, public cascade;
     create schema public`);
   return client;
 }
@@ -54,7 +54,7 @@ describe('the migrations of this repository', () => {
     const client = await emptyClient();
     const { rows } = await client.query('select rolsuper from pg_roles where rolname = current_user');
     expect(rows).toEqual([{ rolsuper: false }]);
-    const migrations = await readMigrations('migrations', ['outbox', 'inbox', 'sample']);
+    const migrations = await readMigrations('migrations', ['outbox', 'inbox', 'vault', 'sample']);
     const begun: string[] = [];
     const report = await migrate(client, migrations, (name) => begun.push(name));
     expect(begun).toEqual(report.applied);
@@ -68,12 +68,12 @@ describe('the migrations of this repository', () => {
     expect((await client.query('select current_user as now')).rows).toEqual([{ now: 'sealed_migrator' }]);
   });
 
-  it.each(['outbox', 'inbox'])('install apart: %s alone in a database of its own', async (area) => {
+  it.each(['outbox', 'inbox', 'vault'])('install apart: %s alone in a database of its own', async (area) => {
     const alone = await emptyClient();
     const migrations = await readMigrations('migrations', [area]);
     expect((await migrate(alone, migrations)).applied).toHaveLength(migrations.length);
     const { rows } = await alone.query(
-      `select nspname from pg_namespace where nspname in ('outbox', 'inbox', 'sample')`,
+      `select nspname from pg_namespace where nspname in ('outbox', 'inbox', 'vault', 'sample')`,
     );
     expect(rows).toEqual([{ nspname: area }]);
   });

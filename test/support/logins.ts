@@ -15,6 +15,8 @@ export const LOGINS = [
   { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'] },
   { user: 'sealed_replayer', roles: ['outbox_replayer'] },
   { user: 'sealed_writer', roles: ['outbox_writer'] },
+  { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'] },
+  { user: 'sealed_opener', roles: ['inbox_consumer', 'vault_reader'] },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];
 

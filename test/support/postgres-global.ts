@@ -26,7 +26,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     client.on('error', () => {});
     await client.connect();
     try {
-      await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+      await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'vault', 'sample']));
       await ensureLogins(client, LOGINS, { auth: 'password', password: server.password });
     } finally {
       await client.end();

@@ -34,7 +34,7 @@ export async function secondCluster(): Promise<SecondCluster> {
     return client;
   };
   const client = await connect(MIGRATOR);
-  await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'sample']));
+  await migrate(client, await readMigrations('migrations', ['outbox', 'inbox', 'vault', 'sample']));
   await ensureLogins(client, LOGINS, { auth: 'password', password: server.password });
   await client.end();
   return {

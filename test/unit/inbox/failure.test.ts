@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { TransactionAbortedError } from '../../../shared/database/index.ts';
 import { HandlerFailedError, OutOfTimeError, TransactionEndedError } from '../../../shared/inbox/errors.ts';
 import { classifyFailure, isServerAnswer, stackFrames } from '../../../shared/inbox/failure.ts';
+import { KeysNotPreparedError, SealingError } from '../../../shared/sealing/index.ts';
 
 const coded = (code: string, message = 'told by a customer'): Error => Object.assign(new Error(message), { code });
 const byHandler = (cause: unknown, connectionLost = false) =>
@@ -45,6 +46,34 @@ describe('classifyFailure', () => {
     expect(classifyFailure(new OutOfTimeError())).toEqual({ class: 'time', code: 'OUT_OF_TIME' });
     expect(classifyFailure(new TransactionAbortedError())).toEqual({ class: 'handler', code: 'TRANSACTION_ABORTED' });
     expect(classifyFailure(new TransactionEndedError())).toEqual({ class: 'handler', code: 'TRANSACTION_ENDED' });
+  });
+
+  it.each([
+    ['SEALING_THROTTLED', 'retry'],
+    ['SEALING_UNAVAILABLE', 'retry'],
+    ['SEALING_KEY_DISABLED', 'retry'],
+    ['SEALING_DENIED', 'denied'],
+    ['SEALING_KEY_UNKNOWN', 'malformed'],
+    ['SEALING_TAMPERED', 'malformed'],
+    ['SEALING_MALFORMED', 'malformed'],
+    ['SEALING_LIMIT', 'malformed'],
+  ] as const)('sorts what keeps an event sealed: %s is %s', (code, failureClass) => {
+    expect(classifyFailure(new SealingError(code, 'told by a customer', '/name'))).toEqual({
+      class: failureClass,
+      code,
+      reason: 'data/name does not open',
+    });
+    // Of a handler that loads keys itself only an outage is nobody's fault.
+    expect(byHandler(new SealingError(code, 'm'))).toMatchObject({
+      class: failureClass === 'retry' ? 'retry' : 'handler',
+      code,
+    });
+  });
+
+  it('has an event tried again whose keys were not loaded, and takes a writer without keys for a bug', () => {
+    const error = new KeysNotPreparedError('m');
+    expect(classifyFailure(error)).toEqual({ class: 'retry', code: 'KEYS_NOT_PREPARED' });
+    expect(byHandler(error)).toMatchObject({ class: 'handler', code: 'KEYS_NOT_PREPARED' });
   });
 
   it('shows nothing of what a handler throws but name, code and place', () => {

@@ -1,0 +1,182 @@
+import type pg from 'pg';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createKeyring, postgresVault } from '../../../shared/sealing/index.ts';
+import { testDatabase } from '../../support/database.ts';
+import { fakeKms } from '../../support/keyring.ts';
+import { LOGINS, type TestUser } from '../../support/logins.ts';
+
+const database = await testDatabase();
+const owner = database.pool('sealed_migrator');
+const clients = new Map<TestUser, pg.Client>();
+const kms = fakeKms();
+const as = (user: TestUser): pg.Client => clients.get(user)!;
+const person = (className: string, id = 'P-1') => ({ class: className, subject: { kind: 'customer', id } });
+
+const FORBIDDEN = '42501';
+const TABLES = ['class_access', 'branch_key', 'subject_key', 'index_key', 'erasure'];
+
+beforeAll(async () => {
+  for (const { user } of LOGINS) clients.set(user, await database.client(user));
+  // Each class has a person's key; then the logins get what they have in the tests.
+  await owner.query(`select vault.set_access('sealed_sealer', '{}', '{contact,tax,health}')`);
+  const maker = createKeyring({ name: 'test', vault: postgresVault(database.pool('sealed_sealer')), kms });
+  await maker.keysToSeal(['contact', 'tax', 'health'].map((className) => person(className)));
+  await owner.query(`select vault.set_access('sealed_sealer', '{tax}', '{contact}')`);
+  await owner.query(`select vault.set_access('sealed_opener', '{contact}', '{}')`);
+});
+
+/** Null, or the SQLSTATE with which a statement ends; nothing of it stays. */
+async function outcome(user: TestUser, sql: string): Promise<string | null> {
+  await as(user).query('begin');
+  try {
+    await as(user).query(sql);
+    return null;
+  } catch (error) {
+    return (error as { code: string }).code;
+  } finally {
+    await as(user).query('rollback');
+  }
+}
+
+async function otherThan(expected: string | null, user: TestUser, statements: readonly string[]): Promise<string[]> {
+  const others: string[] = [];
+  for (const sql of statements) {
+    const state = await outcome(user, sql);
+    if (state !== expected) others.push(`${state}: ${sql}`);
+  }
+  return others;
+}
+
+const key = (className: string, more: Readonly<Record<string, string>> = {}): string => {
+  const columns = {
+    class: `'${className}'`,
+    key_id: `'BBBBBBBBBBBBBBBBBBBBBA'`,
+    version: '1',
+    subject_kind: `'customer'`,
+    subject_id: `'P-2'`,
+    branch_version: '1',
+    wrapped: `decode(repeat('00', 65), 'hex')`,
+    ...more,
+  };
+  return `insert into vault.subject_key (${Object.keys(columns).join(', ')}) values (${Object.values(columns).join(', ')})`;
+};
+const branch = (className: string, version = 2): string =>
+  `insert into vault.branch_key (class, version, kms_key, wrapped) values ('${className}', ${version}, 'k', '\\x00') on conflict do nothing`;
+
+const classesSeen = async (user: TestUser, table: string): Promise<string[]> => {
+  const { rows } = await as(user).query(`select distinct class from vault.${table} order by 1`);
+  return rows.map((row) => row.class as string);
+};
+
+/** What nobody may who logs in. */
+const FOR_NOBODY = [
+  ...TABLES.flatMap((table) => [`delete from vault.${table}`, `truncate vault.${table}`]),
+  `update vault.branch_key set wrapped = null, state = 'destroyed'`,
+  `update vault.branch_key set state = 'retired'`,
+  `update vault.branch_key set kms_key = ''`,
+  'update vault.subject_key set wrapped = null',
+  'update vault.subject_key set branch_version = 1',
+  `update vault.subject_key set subject_id = 'P-3'`,
+  `update vault.class_access set class = 'tax'`,
+  `insert into vault.class_access (login, class) values (current_user, 'tax')`,
+  `insert into vault.branch_key (class, version, state, kms_key) values ('contact', 1, 'destroyed', 'k')`,
+  `insert into vault.subject_key (created_at) values (now())`,
+  'select from vault.index_key',
+  'insert into vault.index_key default values',
+  'select from vault.erasure',
+  'insert into vault.erasure default values',
+  `select vault.set_access(current_user, '{tax}', '{tax}')`,
+  'set role vault_owner',
+  'create table vault.mine (n int)',
+  'alter table vault.subject_key disable row level security',
+  'drop policy of_its_classes on vault.subject_key',
+];
+
+describe.each(LOGINS)('$user', ({ user, roles }) => {
+  const own = roles as readonly string[];
+
+  it('may do in the vault what its role says', async () => {
+    const reads = own.some((role) => role.startsWith('vault_'));
+    const READS = ['class_access', 'branch_key', 'subject_key'].map((table) => `select from vault.${table}`);
+    expect(await otherThan(reads ? null : FORBIDDEN, user, READS)).toEqual([]);
+    if (!own.includes('vault_writer')) {
+      expect(await otherThan(FORBIDDEN, user, [key('contact'), branch('contact', 1)])).toEqual([]);
+    }
+    expect(await otherThan(FORBIDDEN, user, FOR_NOBODY)).toEqual([]);
+  });
+});
+
+describe('the rows of a class', () => {
+  it('are shown to the logins that may use it, and to no other', async () => {
+    for (const table of ['class_access', 'branch_key', 'subject_key']) {
+      expect(await classesSeen('sealed_sealer', table)).toEqual(['contact', 'tax']);
+      expect(await classesSeen('sealed_opener', table)).toEqual(['contact']);
+    }
+    await owner.query(`select vault.set_access('sealed_opener', '{}', '{}')`);
+    for (const table of ['class_access', 'branch_key', 'subject_key']) {
+      expect(await classesSeen('sealed_opener', table)).toEqual([]);
+    }
+    await owner.query(`select vault.set_access('sealed_opener', '{contact}', '{}')`);
+  });
+
+  it('are added only by logins that may create, in that class', async () => {
+    expect(await otherThan(null, 'sealed_sealer', [key('contact'), branch('contact', 1)])).toEqual([]);
+    const refused = [
+      key('tax'),
+      key('health'),
+      branch('tax', 1),
+      branch('health', 1),
+      branch('fresh', 1),
+      // Erased is what the owner says, and later versions come by rotation.
+      key('contact', { wrapped: 'null' }),
+      key('contact', { version: '2' }),
+      branch('contact', 2),
+    ];
+    expect(await otherThan(FORBIDDEN, 'sealed_sealer', refused)).toEqual([]);
+  });
+
+  it('hold what the library can read again, whoever writes them', async () => {
+    const upper = { subject_id: `'6F1C7A52-8D0B-4C5E-9D6A-0B1F3C2D4E5F'` };
+    const broken = [upper, { subject_id: `''` }, { subject_kind: `''` }, { key_id: `'short'` }, { wrapped: `'\\x00'` }];
+    for (const columns of broken) expect(await outcome('sealed_sealer', key('contact', columns))).toBe('23514');
+    expect(await outcome('sealed_sealer', key('contact', { branch_version: '7' }))).toBe('23503');
+    expect(await outcome('sealed_sealer', key('contact', { subject_id: `'P-1'` }))).toBe('23505');
+  });
+});
+
+describe('a keyring', () => {
+  it('of a login without the class is denied, in words that hold nothing of the person', async () => {
+    const sealer = createKeyring({ name: 'test', vault: postgresVault(database.pool('sealed_sealer')), kms });
+    for (const className of ['health', 'tax']) {
+      const error = await sealer.keysToSeal([person(className, 'P-ada')]).catch((cause: unknown) => cause);
+      expect(error).toMatchObject({ code: 'SEALING_DENIED' });
+      expect(String(error)).not.toContain('P-ada');
+    }
+    // It reads that class, so what is there already is used.
+    await expect(sealer.keysToSeal([person('tax')])).resolves.toBeTypeOf('function');
+  });
+
+  it('of a login that is no user of the vault is denied', async () => {
+    const keys = createKeyring({ name: 'test', vault: postgresVault(database.pool('sealed_ledger')), kms });
+    await expect(keys.keysToSeal([person('contact')])).rejects.toMatchObject({ code: 'SEALING_DENIED' });
+  });
+});
+
+describe('nobody', () => {
+  it('logs in as a role of the vault, and public has no right in it', async () => {
+    const roles = await owner.query(
+      `select rolname from pg_roles
+        where rolname ~ '^vault_' and (rolcanlogin or rolsuper or rolbypassrls or rolcreaterole)`,
+    );
+    expect(roles.rows).toEqual([]);
+    const { rows } = await owner.query(
+      `select o.name
+         from (select pronamespace as namespace, proname as name, coalesce(proacl, acldefault('f', proowner)) as acl from pg_proc
+                union all
+               select relnamespace, relname, coalesce(relacl, acldefault('r', relowner)) from pg_class where relkind in ('r', 'v', 'S', 'm')) o
+        cross join aclexplode(o.acl) a
+        where o.namespace = 'vault'::regnamespace and a.grantee = 0`,
+    );
+    expect(rows).toEqual([]);
+  });
+});
