@@ -414,10 +414,13 @@ begin
    where r.verdict in ('apply', 'skip')
    order by r.id
   on conflict do nothing;
+  -- With their aggregate: by the ids alone the planner may choose an index of which it can use the consumer only.
   update inbox.held_event h set reason = 'late', blocks = false
-   where h.consumer = take_held.consumer and h.event_id = any (late);
+   where h.consumer = take_held.consumer and h.aggregate_type = take_held.aggregate_type and h.aggregate_id = take_held.aggregate_id
+     and h.event_id = any (late);
   delete from inbox.held_event h
-   where h.consumer = take_held.consumer and h.event_id = any (ids) and h.event_id <> all (late);
+   where h.consumer = take_held.consumer and h.aggregate_type = take_held.aggregate_type and h.aggregate_id = take_held.aggregate_id
+     and h.event_id = any (ids) and h.event_id <> all (late);
   if mode <> 'any' and aggregate_type <> '' then
     update inbox.stream_position p set sequence = greatest(p.sequence, furthest)
      where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type
