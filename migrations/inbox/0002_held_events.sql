@@ -360,7 +360,7 @@ begin
     sequence := h.sequence;
     body := h.body;
     return next;
-    if verdict in ('apply', 'skip') and mode <> 'any' then
+    if (verdict = 'apply' and mode <> 'any') or (verdict = 'skip' and mode = 'strict') then
       last := greatest(last, h.sequence);
     end if;
     applied := applied + 1;
@@ -399,7 +399,7 @@ begin
   end if;
   select coalesce(array_agg(r.event_id), '{}'), coalesce(array_agg(r.verdict), '{}'), coalesce(array_agg(r.body), '{}'),
          coalesce(array_agg(r.event_time), '{}'),
-         max(r.sequence) filter (where r.verdict in ('apply', 'skip')),
+         max(r.sequence) filter (where r.verdict = 'apply' or r.verdict = 'skip' and mode = 'strict'),
          coalesce(array_agg(r.event_id) filter (where r.verdict = 'late'), '{}')
     into ids, verdicts, bodies, times, furthest, late
     from inbox.ready_events(consumer, mode, starting_point, aggregate_type, aggregate_id, at_most) r;
@@ -693,7 +693,8 @@ begin
     insert into inbox.processed_event (consumer, event_id, event_time) values (h.consumer, h.event_id, h.event_time)
     on conflict do nothing;
     delete from inbox.held_event w where w.consumer = h.consumer and w.event_id = h.event_id;
-    if as_mode <> 'any' and h.aggregate_type <> '' then
+    -- In mode latest a position is what was applied: an older event may still be, as nothing came of this one.
+    if as_mode = 'strict' and h.aggregate_type <> '' then
       update inbox.stream_position p set sequence = greatest(p.sequence, h.sequence)
        where p.consumer = h.consumer and p.aggregate_type = h.aggregate_type and p.aggregate_id = h.aggregate_id;
     end if;

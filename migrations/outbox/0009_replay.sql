@@ -28,6 +28,7 @@ create table outbox.replay (
   actor        text not null default session_user,
   reason       text not null,
   created_at   timestamptz not null default clock_timestamp(),
+  running_since timestamptz not null default clock_timestamp(), -- since when it last runs
   finished_at  timestamptz
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
@@ -189,6 +190,7 @@ create function outbox.resume_replay(number integer, reason text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform outbox.change_replay(number, 'resume_replay', '{paused}', 'running', reason);
+  update outbox.replay r set running_since = clock_timestamp() where r.number = resume_replay.number;
 end
 $$;
 
@@ -251,7 +253,7 @@ return 540 + octet_length((e).data::text) + coalesce(octet_length((e).metadata::
 
 -- Writes the deliveries of a replay for the events with these ids; those that it has already are left as they are.
 --
--- Only what went live: an event whose turn at this destination has not come yet is not sent before those below it; it comes by itself.
+-- Only what went live: an event that was written since, or is parked, or waits behind one that is, comes by itself, and not before those below it.
 -- Types without a route to the destination are left out, and so are tombstones: what they stand for is sent itself, and may meet its policy again.
 create function outbox.plan_deliveries(r outbox.replay, ids uuid[]) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -285,6 +287,9 @@ $$;
 -- One bounded step of planning, which relays call: reads `page` events on from where the last step ended. Returns whether the plan is
 -- complete. Nothing is sent before, because order needs every lower event of an aggregate in the plan, and ids, which a writer may choose, do not
 -- follow its sequence. Two relays that plan at once: one goes on, the other is told to wait.
+--
+-- A live delivery that was under way when the replay began to run is waited for. Its consumer may have applied it and been reset since, and what
+-- the relay then sends again of it the queue swallows: left out, it would be lost for that consumer.
 create function outbox.plan_replay(number integer, page integer default 1000) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
@@ -306,6 +311,18 @@ begin
   else
     ids := array(select e.id from outbox.event e where e.id > r.walked_to order by e.id limit page);
     complete := cardinality(ids) = 0;
+  end if;
+  if exists (
+    select from outbox.event e
+     cross join lateral (
+       select from outbox.delivery l
+        where l.destination = r.destination and l.aggregate_key = outbox.aggregate_key(e.aggregate_type, e.aggregate_id)
+          and l.sequence <= e.sequence and l.state in ('pending', 'parked', 'blocked') and l.replay = 0
+          and l.state = 'pending' and l.created_at <= r.running_since
+        limit 1) under_way
+     where e.id = any (ids) and outbox.is_in_scope(r.scope, e.type, e.aggregate_type, e.aggregate_id, e.id, e.occurred_at)
+  ) then
+    return false;
   end if;
   written := outbox.plan_deliveries(r, ids);
   update outbox.replay p

@@ -134,15 +134,33 @@ describe('a replay', () => {
     expect(places(queue.accepted.filter((it) => !live.includes(it)))).toEqual(['a#1', 'a#2']);
   });
 
-  it('leaves out what has not gone out live, which comes by itself, and what is behind it', async () => {
+  it('leaves out what is parked and what is behind it, and what was written since: they come by themselves', async () => {
     await published(1, 'a', 'b');
     await append(writer, thing('a'), thing('a'));
-    await owner.query(`update outbox.delivery set due_at = 'infinity' where state = 'pending' and sequence = 2`);
+    await owner.query(`update outbox.delivery set state = 'parked' where state = 'pending' and sequence = 2`);
     await owner.query(`update outbox.delivery set state = 'published' where state = 'pending' and sequence = 3`);
     await start();
+    await append(writer, thing('b'));
+    await owner.query(`update outbox.delivery set due_at = 'infinity' where state = 'pending'`);
     const queue = recordingPublisher();
     await drain(database, queue);
     expect(places(queue.accepted).toSorted()).toEqual(['a#1', 'b#1']);
+  });
+
+  it('waits for what was under way when it began: its consumer may have had it already, and forgotten it since', async () => {
+    await published(1, 'a', 'b');
+    await append(writer, thing('a'));
+    // The queue has it, but the relay was killed before it could write that down.
+    await owner.query(`update outbox.delivery set due_at = 'infinity' where state = 'pending'`);
+    const number = await start();
+    const plan = async (): Promise<boolean> =>
+      (await database.pool('sealed_relay').query('select outbox.plan_replay($1) as planned', [number])).rows[0].planned;
+    expect([await plan(), await plan()]).toEqual([false, false]);
+    expect(await stateOf(number)).toMatchObject({ planned: 0 });
+    await owner.query(`update outbox.delivery set state = 'published' where state = 'pending'`);
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted).toSorted()).toEqual(['a#1', 'a#2', 'b#1']);
   });
 
   it.each([

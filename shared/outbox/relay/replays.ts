@@ -1,5 +1,4 @@
 import type { Queryable } from '../../database/index.ts';
-import type { Clock } from './clock.ts';
 import { START } from './cursor.ts';
 import { runLane } from './lane.ts';
 import type { LaneContext, WindowLimits } from './lane-state.ts';
@@ -12,6 +11,9 @@ const LOOK_MS = 1_000;
 const CONCURRENCY = 12;
 /** A quarter of a live lane's. */
 const WINDOW: WindowLimits = { rows: 8_000, bytes: 8 * 1024 * 1024, page: 1_000, rowsOfAggregate: 20 };
+/** Between two looks whether what is waited for is out, and how long a relay that drains does so. Milliseconds. */
+const WAIT_MS = 50;
+const DRAIN_WAIT_MS = 1_000;
 /** Events that one step of planning reads: short, because the live lanes wait for the connection meanwhile. */
 const STEP = 500;
 
@@ -34,7 +36,10 @@ export async function runReplays(live: LaneContext): Promise<void> {
       await clock.sleep(LOOK_MS, signal);
       continue;
     }
-    if (!(await plan(live.db, replay, clock, isOver, signal))) continue;
+    if (!(await plan(live, replay, isOver))) {
+      if (drain) return;
+      continue;
+    }
     const ended = await send(live, replay);
     if (ended) continue;
     if (drain) return;
@@ -55,23 +60,26 @@ async function nextReplay(db: Queryable, destination: number): Promise<Replay | 
   return rows[0];
 }
 
-/** Answers whether the plan is complete. Half of the time is the live lanes'. */
+/**
+ * Answers whether the plan is complete. Half of the time is the live lanes'. A step that goes no further waits for live deliveries that are under way:
+ * a relay that drains does so for a moment only.
+ */
 async function plan(
-  db: Queryable,
+  { db, clock, drain, signal }: LaneContext,
   { number }: Replay,
-  clock: Clock,
   isOver: () => boolean,
-  signal: AbortSignal,
 ): Promise<boolean> {
+  let [walkedTo, movedAt] = ['', clock.monotonic()];
   for (;;) {
     const before = clock.monotonic();
-    const { rows } = await db.query(
-      `select outbox.plan_replay($1, $2) as planned, (select state from outbox.replay where number = $1) as state`,
-      [number, STEP],
-    );
+    const { rows } = await db.query('select outbox.plan_replay($1, $2) as planned', [number, STEP]);
     if (rows[0].planned) return true;
-    if (isOver() || rows[0].state !== 'running') return false;
-    await clock.sleep(Math.max(1, clock.monotonic() - before), signal);
+    const { rows: now } = await db.query('select state, walked_to from outbox.replay where number = $1', [number]);
+    if (isOver() || now[0].state !== 'running') return false;
+    const moved = now[0].walked_to !== walkedTo;
+    if (moved) [walkedTo, movedAt] = [now[0].walked_to, clock.monotonic()];
+    if (drain && clock.monotonic() - movedAt > DRAIN_WAIT_MS) return false;
+    await clock.sleep(Math.max(moved ? 1 : WAIT_MS, clock.monotonic() - before), signal);
   }
 }
 
