@@ -108,6 +108,37 @@ describe('an operator', () => {
     expect(await applied()).toEqual([1, 3, 4]);
   });
 
+  it('mode latest: skips a later one, and an older one that is tried again still counts: nothing came of the later', async () => {
+    const name = 'skipped-latest';
+    const pool = database.pool('sealed_ledger');
+    const operator = await database.client('sealed_operator');
+    let failing = true;
+    const { handler } = counterConsumer({
+      name,
+      pool,
+      mode: 'latest',
+      attempts: 1,
+      handlers: {
+        'counter.added': {
+          whenFailing: 'skip',
+          handle: async (event, context) => {
+            await effectHandler(name)(event, context);
+            if (failing && event.sequence > 1n) throw new TypeError('no');
+          },
+        },
+      },
+    });
+    await invoke(handler, [message('a', 1), message('a', 2), message('a', 3)]);
+    const { held } = await listHeld(operator, { consumer: name });
+    const [two, three] = [2n, 3n].map((sequence) => held.find((it) => it.sequence === sequence)?.eventId ?? '');
+    failing = false;
+    await skipHeld(operator, name, three!, 'never mind');
+    await retryHeld(operator, name, two!, 'corrected');
+    await drainOf(handler);
+    expect((await effectsOf(pool, name)).map(({ sequence }) => Number(sequence))).toEqual([1, 2]);
+    expect(await heldOf(pool, name)).toEqual([]);
+  });
+
   it('skips one that is not at the head in its turn', async () => {
     const { operator, handler, state, applied, held, name } = await scene('skipped-later');
     state.failing = false;
