@@ -491,7 +491,7 @@ begin
 end
 $$;
 
-grant select (number, destination, per_second, state, planned_at) on outbox.replay to outbox_relay;
+grant select (number, destination, per_second, state, walked_to, planned_at) on outbox.replay to outbox_relay;
 grant select on outbox.replay to outbox_monitor, outbox_janitor;
 grant execute on function
   outbox.plan_replay(integer, integer), outbox.finish_replay(integer), outbox.apply_replay_parking(integer, uuid[]),

@@ -72,12 +72,16 @@ async function plan(
   let [walkedTo, movedAt] = ['', clock.monotonic()];
   for (;;) {
     const before = clock.monotonic();
-    const { rows } = await db.query('select outbox.plan_replay($1, $2) as planned', [number, STEP]);
-    if (rows[0].planned) return true;
-    const { rows: now } = await db.query('select state, walked_to from outbox.replay where number = $1', [number]);
-    if (isOver() || now[0].state !== 'running') return false;
-    const moved = now[0].walked_to !== walkedTo;
-    if (moved) [walkedTo, movedAt] = [now[0].walked_to, clock.monotonic()];
+    // State and place as they were before this step.
+    const { rows } = await db.query(
+      'select outbox.plan_replay($1, $2) as planned, state, walked_to from outbox.replay where number = $1',
+      [number, STEP],
+    );
+    const [{ planned, state, walked_to }] = rows as [{ planned: boolean; state: string; walked_to: string }];
+    if (planned) return true;
+    if (isOver() || state !== 'running') return false;
+    const moved = walked_to !== walkedTo;
+    if (moved) [walkedTo, movedAt] = [walked_to, clock.monotonic()];
     if (drain && clock.monotonic() - movedAt > DRAIN_WAIT_MS) return false;
     await clock.sleep(Math.max(moved ? 1 : WAIT_MS, clock.monotonic() - before), signal);
   }
