@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Queryable } from '../../shared/database/index.ts';
 import { systemClock } from '../../shared/outbox/index.ts';
+import { keepLeasing } from '../../shared/outbox/relay/keep-leasing.ts';
 import { endLease, keepLease, type Lease, markBusy, markIdle, register } from '../../shared/outbox/relay/lease.ts';
 import { testDatabase } from '../support/database.ts';
 import { leaseCounts, passLeaseTime } from '../support/lease-clock.ts';
@@ -118,5 +119,38 @@ describe('the shares of relays', () => {
     await a.look(still);
     expect(a.lease.share).toBe(64);
     expect(heldApart(a)).toEqual([64]);
+  });
+
+  it('like case 63: a relay that holds all notices another one within a second, and renews no sooner than it must', async () => {
+    let now = 0;
+    const renewals: number[] = [];
+    const shares: [at: number, share: number][] = [];
+    const counted: Queryable = {
+      query(text, values) {
+        if (text.includes('update outbox.partition') && text.includes('returning number')) renewals.push(now);
+        return db.query(text, values as unknown[]);
+      },
+    };
+    const clock = { monotonic: () => now, wall: () => now, sleep: () => Promise.resolve() };
+    const lease = await register(db, '00000000-0000-4000-8000-0000000000aa', 'slot-aa', SECONDS, clock);
+    await keepLease(db, lease, clock);
+    const renewedBefore = (ms: number): number => renewals.filter((at) => at < ms).length;
+    await keepLeasing(counted, lease, {
+      clock: {
+        ...clock,
+        sleep: async (ms) => {
+          now += ms;
+          if (now === 12_000) await relay();
+          shares.push([now, lease.share]);
+        },
+      },
+      renewed: () => Promise.resolve(),
+      handedOver: () => {},
+      isOver: () => now >= 14_000,
+      signal: new AbortController().signal,
+    });
+    expect(shares.filter(([, share]) => share === 64).at(-1)).toEqual([12_000, 64]);
+    expect(lease.share).toBe(32);
+    expect([renewedBefore(10_000), renewedBefore(12_000)]).toEqual([0, 1]);
   });
 });
