@@ -149,7 +149,7 @@ describe('the shares of relays', () => {
       isOver: () => now >= 14_000,
       signal: new AbortController().signal,
     });
-    expect(shares.filter(([, share]) => share === 64).at(-1)).toEqual([12_000, 64]);
+    expect(shares.findLast(([, share]) => share === 64)).toEqual([12_000, 64]);
     expect(lease.share).toBe(32);
     expect([renewedBefore(10_000), renewedBefore(12_000)]).toEqual([0, 1]);
   });
