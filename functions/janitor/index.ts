@@ -8,6 +8,7 @@ import { outboxWalks, systemClock } from '../../shared/outbox/index.ts';
 import { runJanitor, type Walk, walkOfFunction, type WalkReport } from '../../shared/retention/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
 import { janitorConfig, openArchive } from './config.ts';
+import { openErasures } from './erasures.ts';
 
 const log = new Logger();
 const config = janitorConfig(process.env);
@@ -28,6 +29,7 @@ export async function handler(_event: unknown, context: Context): Promise<readon
   log.addContext(context);
   const budgetMs = Math.min(config.maxSeconds * 1000, context.getRemainingTimeInMillis() - RESERVE_MS);
   const opened = config.archive === undefined ? undefined : openArchive(config.archive, process.env);
+  const erasures = config.erasures && openErasures(config.erasures, { database, log, metrics, env: process.env });
   const client = new pg.Client({
     ...clientConfig(database),
     application_name: 'janitor',
@@ -37,7 +39,8 @@ export async function handler(_event: unknown, context: Context): Promise<readon
   client.on('error', (error: Error & { code?: string }) => log.warn('the connection broke', { code: error.code }));
   try {
     await client.connect();
-    const walks: Walk[] = [];
+    // First: a person who waits to be erased goes before old rows.
+    const walks: Walk[] = erasures === undefined ? [] : [erasures.walk];
     if (config.outboxSeconds !== undefined) {
       walks.push(...outboxWalks(client, { keepSeconds: config.outboxSeconds, archive: opened?.archive, metrics }));
     }
@@ -63,6 +66,7 @@ export async function handler(_event: unknown, context: Context): Promise<readon
     return told;
   } finally {
     opened?.close();
+    await erasures?.close();
     await client.end();
   }
 }
