@@ -31,6 +31,7 @@ alter table vault.erasure
   -- When consumers are told once more: caches had the keys until shortly before, and somebody may have written with them.
   add column announce_again_at timestamptz,
   add check (octet_length(subject_hmac) = 32);
+create index erasure_subject on vault.erasure (subject_hmac);
 create index erasure_announce_again on vault.erasure (announce_again_at) where announce_again_at is not null;
 
 -- All entries up to this number are done here. Readers look into the log from there on; after a restore it is lower than it was.
@@ -74,10 +75,10 @@ create index restricted_key_branch on vault.restricted_key (class, branch_versio
 
 -- Whoever destroys a branch key looks at persons' keys first; this is for those that do not know of restricted ones.
 create function vault.keep_branch_of_restricted() returns trigger
-language plpgsql security definer set search_path = '' as $$
+language plpgsql security definer set search_path = pg_catalog as $$
 begin
   if exists (select from vault.restricted_key r where r.class = old.class and r.branch_version = old.version) then
-    raise exception 'branch key % of class % still wraps keys that must be kept', old.version, old.class using errcode = '55006';
+    raise exception 'branch key % % still wraps keys that must be kept', old.class, old.version using errcode = 'VA002';
   end if;
   return new;
 end

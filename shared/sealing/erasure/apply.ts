@@ -46,7 +46,6 @@ export async function applyEntry(
       const cleared = await clearColumns(tx, erasable, subject, classes);
       changed ||= cleared > 0;
       if (changed) await announce(tx, { subject, classes, restricted: classesOf(restricted), pass: 1 });
-      await endRequests(tx, subject, [...classes, ...classesOf(restricted)]);
     }
     await tx.query(
       `insert into vault.erasure (number, key_names, subject_hmac, announce_again_at)
@@ -59,6 +58,7 @@ export async function applyEntry(
         ANNOUNCE_AGAIN_SECONDS,
       ],
     );
+    if (subject !== null) await endRequests(tx, subject);
     await advance(tx);
     return true;
   });
@@ -66,28 +66,37 @@ export async function applyEntry(
 
 /** Takes the bytes away, and adds rows for keys that are not there. @returns how many rows that changed */
 async function takeKeys(tx: Queryable, entry: ErasureEntry, subject: Subject | null): Promise<number> {
-  const erased = JSON.stringify(entry.erased);
-  const restricted = JSON.stringify(entry.restricted);
   const all = JSON.stringify([...entry.erased, ...entry.restricted]);
+  const { kind, id } = subject ?? pseudonymous(entry.subjectHmac);
+  // Whoever adds a version of a key locks the one before: it is done before this, or finds that the person is erased.
   await tx.query(
-    `select from vault.subject_key k join ${NAMES} on ${IS_NAMED} order by k.class, k.key_id, k.version for update of k`,
-    [all],
+    `select from vault.subject_key k
+      where k.class = any ($1) and k.subject_kind = $2 and k.subject_id = $3
+      order by k.class, k.version
+        for update`,
+    [[...classesOf(entry.erased), ...classesOf(entry.restricted)], kind, id],
   );
+  // Also a version that was added since the entry was written: what must be kept is not destroyed with the others.
   await tx.query(
     `insert into vault.restricted_key
             (class, key_id, version, subject_kind, subject_id, subject_hmac, branch_version, wrapped, keep_until)
      select k.class, k.key_id, k.version, k.subject_kind, k.subject_id, $2, k.branch_version, k.wrapped, n.until
-       from vault.subject_key k join ${NAMES} on ${IS_NAMED}
-      where k.wrapped is not null
+       from vault.subject_key k
+       join (select n.class, max(n.until) as until from ${NAMES} group by n.class) n on n.class = k.class
+      where k.subject_kind = $3 and k.subject_id = $4 and k.wrapped is not null
      on conflict do nothing`,
-    [restricted, entry.subjectHmac],
+    [JSON.stringify(entry.restricted), entry.subjectHmac, kind, id],
   );
   const nulled = await tx.query(
-    `update vault.subject_key k set wrapped = null from ${NAMES} where ${IS_NAMED} and k.wrapped is not null`,
-    [all],
+    `update vault.subject_key k
+        set wrapped = null
+      where k.subject_kind = $2 and k.subject_id = $3 and k.wrapped is not null
+        and (k.class = any ($4) or exists (select from ${NAMES} where ${IS_NAMED}))`,
+    [JSON.stringify(entry.erased), kind, id, classesOf(entry.restricted)],
   );
-  const destroyed = await tx.query(`delete from vault.restricted_key k using ${NAMES} where ${IS_NAMED}`, [erased]);
-  const { kind, id } = subject ?? pseudonymous(entry.subjectHmac);
+  const destroyed = await tx.query(`delete from vault.restricted_key k using ${NAMES} where ${IS_NAMED}`, [
+    JSON.stringify(entry.erased),
+  ]);
   const added = await tx.query(
     `insert into vault.subject_key (class, key_id, version, subject_kind, subject_id)
      select n.class, n."keyId", n.version, $2, $3 from ${NAMES}
@@ -110,15 +119,22 @@ async function subjectOf(tx: Queryable, subjectHmac: Buffer, names: readonly Key
   return (rows[0] as Subject | undefined) ?? null;
 }
 
-/** A request stays while a key is left that another process has added in the meantime: it takes one more entry. */
-async function endRequests(tx: Queryable, { kind, id }: Subject, classes: readonly string[]): Promise<void> {
+/** Of a row of `vault.subject_key k`: whether no entry that is done here names it. */
+export const NOT_IN_LOG = `
+  not exists (select from vault.erasure e
+               where e.subject_hmac = r.subject_hmac and k.class || '.' || k.key_id || '.' || k.version = any (e.key_names))`;
+
+/** A request stays while there is a key that the log does not name, because somebody has added it in the meantime: it takes one more entry. */
+export async function endRequests(tx: Queryable, { kind, id }: Subject): Promise<void> {
   await tx.query(
     `delete from vault.erasure_request r
-      where r.subject_kind = $1 and r.subject_id = $2 and r.class = any ($3)
+      where r.subject_kind = $1 and r.subject_id = $2
+        and exists (select from vault.subject_key k
+                     where k.class = r.class and k.subject_kind = r.subject_kind and k.subject_id = r.subject_id)
         and not exists (select from vault.subject_key k
                          where k.class = r.class and k.subject_kind = r.subject_kind and k.subject_id = r.subject_id
-                           and k.wrapped is not null)`,
-    [kind, id, classes],
+                           and (k.wrapped is not null or ${NOT_IN_LOG}))`,
+    [kind, id],
   );
 }
 

@@ -92,14 +92,16 @@ export function createErasure(options: ErasureOptions): Erasure {
       );
     }
     if (rows.every((row) => row.known === false)) return { outcome: 'unknown', classes: [] };
-    const told = rows.map(({ class: className, live, dueAt, keepUntil, keptUntil }): ErasureAnswer['classes'][number] => {
-      const at = { class: className as string, keptUntil: null };
-      if (dueAt !== null) return { ...at, state: 'waiting', until: dueAt, keptUntil: keepUntil };
-      if (live === true) return { ...at, state: 'open', until: null };
-      return keptUntil === null
-        ? { ...at, state: 'erased', until: null }
-        : { ...at, state: 'restricted', until: keptUntil };
-    });
+    const told = rows.map(
+      ({ class: className, live, dueAt, keepUntil, keptUntil }): ErasureAnswer['classes'][number] => {
+        const at = { class: className as string, keptUntil: null };
+        if (dueAt !== null) return { ...at, state: 'waiting', until: dueAt, keptUntil: keepUntil };
+        if (live === true) return { ...at, state: 'open', until: null };
+        return keptUntil === null
+          ? { ...at, state: 'erased', until: null }
+          : { ...at, state: 'restricted', until: keptUntil };
+      },
+    );
     return { outcome: outcomeOf(told.map(({ state }) => state)), classes: told };
   };
 

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../database/index.ts';
 import type { KeyName } from '../sealed-text.ts';
 import type { Subject } from '../wrapped-key.ts';
-import { type ApplyOptions, applyEntry, keyThatNeverWas } from './apply.ts';
+import { type ApplyOptions, applyEntry, endRequests, keyThatNeverWas, NOT_IN_LOG } from './apply.ts';
 import { appendEntry, type ErasureEntry, type RestrictedKey } from './entries.ts';
 import type { ErasureLog } from './log.ts';
 
@@ -20,7 +20,7 @@ const MOST_ROUNDS = 5;
 export async function finishRequests(options: FinishOptions, subject: Subject): Promise<void> {
   for (let round = 1; round <= MOST_ROUNDS; round += 1) {
     const entry = await entryOfRequests(options.pool, subject);
-    if (entry === null) return;
+    if (entry === null) return endRequests(options.pool, subject);
     await record(options, entry, subject);
   }
   throw new Error('Keys of a person were added as fast as they were erased.');
@@ -47,7 +47,7 @@ async function record(options: FinishOptions, entry: ErasureEntry, subject: Subj
   await applyEntry(options, { number, ...entry }, subject);
 }
 
-/** What the log is to say of the requests that are due; null where there are none. */
+/** What the log has yet to say of the requests that are due; null for nothing. */
 async function entryOfRequests(db: Queryable, { kind, id }: Subject): Promise<ErasureEntry | null> {
   const { rows } = await db.query(
     `select r.class, r.subject_hmac as "subjectHmac", k.key_id as "keyId", k.version,
@@ -55,8 +55,9 @@ async function entryOfRequests(db: Queryable, { kind, id }: Subject): Promise<Er
             coalesce(r.keep_until > now(), false) as "mustBeKept"
        from vault.erasure_request r
        left join vault.subject_key k
-         on k.class = r.class and k.subject_kind = r.subject_kind and k.subject_id = r.subject_id and k.wrapped is not null
+         on k.class = r.class and k.subject_kind = r.subject_kind and k.subject_id = r.subject_id
       where r.subject_kind = $1 and r.subject_id = $2 and r.due_at <= now()
+        and (k.class is null or k.wrapped is not null or ${NOT_IN_LOG})
       order by r.class, k.version`,
     [kind, id],
   );

@@ -68,14 +68,17 @@ export function createKeyring(options: KeyringOptions): Keyring {
   const erased = erasures === undefined ? null : createErasedKeys({ name, log: erasures, vault, kms, clock });
   let access: { readonly classes: ReadonlySet<string>; readonly askedAt: Moment } | null = null;
 
-  const read = async (persons: readonly NeededKey[], names: readonly KeyName[]): Promise<[VaultAnswer, Moment]> => {
+  const read = async (
+    persons: readonly NeededKey[],
+    names: readonly KeyName[],
+  ): Promise<[VaultAnswer, Moment, Listing | undefined]> => {
     const askedAt = momentOf(clock);
     const answer = await vault.read(persons, names);
     access = { classes: new Set(answer.classes), askedAt };
     const listing = await erased?.beyond(answer.erasedThrough ?? 0);
-    if (listing === undefined) return [answer, askedAt];
+    if (listing === undefined) return [answer, askedAt, listing];
     const subjects = answer.subjects.map((row) => (listing.isErased(row) ? { ...row, wrapped: null } : row));
-    return [{ ...answer, subjects }, askedAt];
+    return [{ ...answer, subjects }, askedAt, listing];
   };
 
   /** What the vault says of persons' keys, unwrapped. */
@@ -168,8 +171,11 @@ export function createKeyring(options: KeyringOptions): Keyring {
       }
       if (missing.size > 0) {
         try {
-          const [answer, askedAt] = await read([], [...missing.values()]);
-          for (const [id, keyName] of missing) if (!answer.classes.includes(keyName.class)) loaded.set(id, 'denied');
+          const [answer, askedAt, log] = await read([], [...missing.values()]);
+          for (const [id, keyName] of missing) {
+            if (!answer.classes.includes(keyName.class)) loaded.set(id, 'denied');
+            else if (log?.isErased(keyName) === true) loaded.set(id, { key: 'erased', askedAt });
+          }
           for (const [row, known] of await unwrapAll(answer, askedAt)) {
             loaded.set(idOf(row), known);
             if (!(known instanceof SealingError)) cache.set(`key ${idOf(row)}`, known);

@@ -70,7 +70,9 @@ export function postgresVault(pool: VaultPool, { restricted = false }: PostgresV
         id: lowerCaseUuid(subject.id),
       }));
       const named = names.map(({ class: className, keyId, version }) => ({ class: className, keyId, version }));
-      const { rows } = await inVault(pool.query(statement, [JSON.stringify(wanted), JSON.stringify(named), [...classes]]));
+      const { rows } = await inVault(
+        pool.query(statement, [JSON.stringify(wanted), JSON.stringify(named), [...classes]]),
+      );
       const { classes: own, branches, subjects, erasedThrough } = rows[0] as ReadRow;
       return { classes: own, branches: branches.map(branchRow), subjects: subjects.map(subjectRow), erasedThrough };
     },
