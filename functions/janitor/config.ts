@@ -22,9 +22,20 @@ export interface JanitorConfig {
   readonly archive: ArchiveAddress | undefined;
   /** Undefined: nobody is erased by this function. */
   readonly erasures: ErasureConfig | undefined;
+  /** Whose keys it rotates; undefined: nobody's. */
+  readonly sealing: JanitorSealing | undefined;
   /** Seconds that a run takes at most. */
   readonly maxSeconds: number;
   readonly rest: number;
+}
+
+export interface JanitorSealing {
+  /** The vault's name, which every key in it is bound to. */
+  readonly vault: string;
+  /** ARN of the KMS key that wraps branch keys from now on. */
+  readonly keyArn: string;
+  /** How old a branch key becomes before another takes its place. */
+  readonly branchSeconds: number;
 }
 
 type ArchiveAddress =
@@ -46,6 +57,8 @@ const DAY = 86_400;
  * - `JANITOR_ALSO`: JSON such as `{"sample.prune_idempotency": 7}`: functions of your own, and days
  * - `SEALING_ERASURE_LOG`: the bucket of the log of erasures, or `file:///folder`; without it there is none. `JANITOR_ERASABLE`: the columns that
  *   `defineErasable` takes, as JSON
+ * - `SEALING_VAULT` and `SEALING_KEY_ARN`: the vault whose keys are rotated, and the KMS key that wraps them; neither: no keys are
+ *   looked at. `SEALING_BRANCH_DAYS` (90): how old a branch key becomes
  * - `JANITOR_MAX_SECONDS` (240), and `JANITOR_REST` (1): rest after each page, as a multiple of the time that it took
  *
  * @throws JanitorConfigError (`JANITOR_CONFIG`) naming the variable
@@ -57,6 +70,7 @@ export function janitorConfig(env: Environment): JanitorConfig {
     also: also(env['JANITOR_ALSO'] ?? '{}'),
     archive: archiveAddress(env['JANITOR_ARCHIVE'] ?? 'none'),
     erasures: erasures(env['SEALING_ERASURE_LOG'] ?? '', env['JANITOR_ERASABLE'] ?? '[]'),
+    sealing: sealing(env),
     maxSeconds: positive('JANITOR_MAX_SECONDS', env['JANITOR_MAX_SECONDS'] ?? '240'),
     rest: positive('JANITOR_REST', env['JANITOR_REST'] ?? '1'),
   };
@@ -116,6 +130,19 @@ function placeOf(value: string): ArchiveAddress | undefined {
   if (bucket !== undefined) return { kind: 's3', bucket };
   const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
   return path === undefined ? undefined : { kind: 'folder', path };
+}
+
+function sealing(env: Environment): JanitorSealing | undefined {
+  const { SEALING_VAULT: vault = '', SEALING_KEY_ARN: keyArn = '' } = env;
+  if (vault === '' && keyArn === '') return undefined;
+  if (!/^[a-z][a-z0-9-]{0,62}$/.test(vault)) {
+    throw new JanitorConfigError('SEALING_VAULT must be the name of a vault, 1-63 of a-z 0-9 - and a letter first.');
+  }
+  if (!/^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/.test(keyArn)) {
+    throw new JanitorConfigError('SEALING_KEY_ARN must be the ARN of a KMS key, not an alias or an id.');
+  }
+  const branchDays = positive('SEALING_BRANCH_DAYS', env['SEALING_BRANCH_DAYS'] ?? '90', ' of days');
+  return { vault, keyArn, branchSeconds: branchDays * DAY };
 }
 
 /** The archive, and what ends its connections. */
