@@ -12,8 +12,8 @@ export interface RotationConnection {
 const SUBJECT = `json_build_object('class', k.class, 'keyId', k.key_id, 'version', k.version, 'kind', k.subject_kind, 'id', k.subject_id,
                                    'branchVersion', k.branch_version, 'wrapped', encode(k.wrapped, 'base64'))`;
 
-/** A branch key cannot be destroyed yet: somebody has wrapped with it since it was looked at. */
-const NOT_YET = 'VA002';
+/** A branch key cannot be destroyed yet: somebody has wrapped with it since it was looked at, or something else must be kept that it wraps. */
+const NOT_YET: readonly unknown[] = ['VA002', '55006'];
 
 /** The vault in the tables of migrations/vault. The login needs `vault_rotator`, and its classes as those in which it may create. */
 export function postgresRotation(db: RotationConnection): RotationVault {
@@ -68,8 +68,8 @@ export function postgresRotation(db: RotationConnection): RotationVault {
                              where k.class = b.class and k.branch_version = b.version and k.wrapped is not null)`,
         [className, version],
       );
-      const notYet = destroying.catch((error: { readonly code?: unknown }) => {
-        if (error.code === NOT_YET) return { rows: [], rowCount: 0 };
+      const notYet = destroying.catch((error: unknown) => {
+        if (NOT_YET.includes((error as { readonly code?: unknown }).code)) return { rows: [], rowCount: 0 };
         throw error;
       });
       return (await inVault(notYet)).rowCount === 1;

@@ -246,6 +246,7 @@ describe('five rotations under load', () => {
     const work = async (name: string, minutes: number): Promise<void> => {
       const clock = movedClock();
       const own = ring({ clock });
+      // oxlint-disable-next-line no-unmodified-loop-condition -- the test ends it
       for (let turn = 0; !over; turns[name] = turn += 1) {
         // New persons and such that are there; old values and young ones.
         const id = turn % 3 === 0 ? `load-${turn % 20}` : `${name}-${turn}`;
