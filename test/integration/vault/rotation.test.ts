@@ -104,6 +104,7 @@ describe('a branch key', () => {
     const branches = await rotation.vault.branches();
     const together = { ...rotation.vault, branches: async () => branches };
     const reports = await Promise.all([1, 2, 3].map(() => rotate(rotation, { vault: together, now: ['raced'] })));
+    expect(reports.map(({ failed }) => failed)).toEqual([false, false, false]);
     expect(reports.flatMap(({ rotated }) => rotated)).toEqual(['raced 2']);
     expect(await rotate(rotation)).toMatchObject({ failed: false });
     expect(await branchesOf(owner, 'raced')).toEqual(['1 retired 0', '2 active 4']);
