@@ -1,0 +1,59 @@
+import { KMS } from '@aws-sdk/client-kms';
+import { SealedOutboxError } from '../shared/errors/index.ts';
+import { createKeyring, type Keyring, kmsKeys, postgresVault, type VaultPool } from '../shared/sealing/index.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The environment does not describe a keyring. Thrown at start; nothing was sealed or opened. */
+export class KeyringConfigError extends SealedOutboxError {
+  constructor(message: string) {
+    super('KEYRING_CONFIG', `${message} Nothing was sealed or opened.`);
+  }
+}
+
+export interface KeyringConfig {
+  /** The vault's name, which every key in it is bound to. */
+  readonly vault: string;
+  /** ARN of the KMS key that wraps branch keys. */
+  readonly keyArn: string;
+}
+
+const VAULT = /^[a-z][a-z0-9-]{0,62}$/;
+/** No alias: it may come to mean another key. */
+const KEY_ARN = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
+
+/**
+ * Reads `SEALING_VAULT` (the vault's name, `[a-z][a-z0-9-]{0,62}`) and `SEALING_KEY_ARN` (a KMS key, no alias). `SealingKeys` sets both for
+ * every function that it gives classes to.
+ *
+ * @throws KeyringConfigError (`KEYRING_CONFIG`) naming the variable
+ */
+export function keyringConfig(env: Environment): KeyringConfig {
+  return {
+    vault: matching(env, 'SEALING_VAULT', VAULT, 'the name of a vault: 1-63 of a-z 0-9 -, with a letter first'),
+    keyArn: matching(env, 'SEALING_KEY_ARN', KEY_ARN, 'the ARN of a KMS key, not an alias or an id'),
+  };
+}
+
+function matching(env: Environment, name: string, form: RegExp, what: string): string {
+  const value = env[name] ?? '';
+  if (value === '') throw new KeyringConfigError(`${name} is not set: give the function classes of data in its stack.`);
+  if (!form.test(value)) throw new KeyringConfigError(`${name} must be ${what}.`);
+  return value;
+}
+
+/**
+ * The keyring of a function: its keys are in the vault of `pool`'s database, wrapped by the KMS key of its environment. Make one for a
+ * process, outside the handler: it keeps what it has loaded.
+ *
+ * @throws KeyringConfigError (`KEYRING_CONFIG`)
+ */
+export function functionKeyring(pool: VaultPool, env: Environment = process.env): Keyring {
+  const { vault, keyArn } = keyringConfig(env);
+  const client = new KMS({
+    // Whoever waits for keys decides whether to try again; the keyring gives a call up after 3 s.
+    maxAttempts: 1,
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000 },
+  });
+  return createKeyring({ name: vault, vault: postgresVault(pool), kms: kmsKeys({ client, keyArn }) });
+}
