@@ -97,7 +97,9 @@ describe('in an account where IAM is in force', () => {
       Bucket: LOG,
       Policy: JSON.stringify({ Version: '2012-10-17', Statement: beyondTls }),
     });
-    await s3.putObject({ Bucket: LOG, Key: 'entry/000000000001.json', Body: '{}', IfNoneMatch: '*' });
+    for (const Key of ['entry/000000000001.json', 'subject-key/000001.json']) {
+      await s3.putObject({ Bucket: LOG, Key, Body: '{}', IfNoneMatch: '*' });
+    }
     await Promise.all(ROLES.map(async (name) => enter(name, await account.roleWith(name, statementsOf(name, keyArn)))));
     const all = [{ Effect: 'Allow', Action: '*', Resource: '*' }];
     enter('admin', await account.roleWith('admin', all));
@@ -176,21 +178,25 @@ describe('in an account where IAM is in force', () => {
   });
 
   it.each([
-    ['api', 'yes'],
-    ['notifications', 'yes'],
-    ['ledger', 'AccessDenied'],
-    ['analytics', 'AccessDenied'],
-    ['relay', 'AccessDenied'],
-    ['monitor', 'AccessDenied'],
-    ['migrate', 'AccessDenied'],
-  ])('%s may read the log of erasures: %s; it adds, replaces and deletes nothing', async (name, may) => {
+    ['api', 'yes', 'yes'],
+    ['notifications', 'yes', 'AccessDenied'],
+    ['ledger', 'AccessDenied', 'AccessDenied'],
+    ['analytics', 'AccessDenied', 'AccessDenied'],
+    ['relay', 'AccessDenied', 'AccessDenied'],
+    ['monitor', 'AccessDenied', 'AccessDenied'],
+    ['migrate', 'AccessDenied', 'AccessDenied'],
+  ])('%s reads the log of erasures: %s; its key: %s; it adds, replaces and deletes nothing', async (name, may, key) => {
     const { s3 } = as(name);
     const Key = 'entry/000000000001.json';
     expect(await tried(s3.listObjectsV2({ Bucket: LOG, Prefix: 'entry/' }))).toBe(may);
     expect(await tried(s3.getObject({ Bucket: LOG, Key }))).toBe(may);
-    expect(await tried(s3.listObjectsV2({ Bucket: LOG, Prefix: 'subject-key/' }))).toBe('AccessDenied');
+    expect(await tried(s3.listObjectsV2({ Bucket: LOG, Prefix: 'subject-key/' }))).toBe(key);
     expect(await tried(s3.listObjectsV2({ Bucket: LOG }))).toBe('AccessDenied');
-    expect(await tried(s3.getObject({ Bucket: LOG, Key: 'subject-key/000001.json' }))).toBe('AccessDenied');
+    expect(await tried(s3.getObject({ Bucket: LOG, Key: 'subject-key/000001.json' }))).toBe(key);
+    const erasure = { ...contextOf('erasure'), purpose: 'erasure' } as unknown as KmsContext;
+    const wrapped = await keysOf('admin').generate(erasure);
+    expect(await tried(keysOf(name).unwrap(wrapped, erasure))).toBe(key === 'yes' ? 'yes' : 'SEALING_DENIED');
+    expect(await tried(keysOf(name).generate(erasure))).toBe('SEALING_DENIED');
     expect(
       await tried(s3.putObject({ Bucket: LOG, Key: 'entry/000000000002.json', Body: '{}', IfNoneMatch: '*' })),
     ).toBe('AccessDenied');
