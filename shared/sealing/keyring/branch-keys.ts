@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { SealingError } from '../errors.ts';
 import { ageOf, type KeyringClock, MINUTE, type Moment, momentOf } from './age.ts';
-import type { Kms, KmsContext } from './kms.ts';
+import { branchContext, type Kms } from './kms.ts';
 import type { BranchRow, Vault } from './vault.ts';
 
 /** From this age on KMS is asked again, while the key is still used. */
@@ -23,6 +23,8 @@ export interface BranchKeys {
 
 interface Entry {
   readonly secret: KeyObject;
+  /** What KMS was asked to unwrap. */
+  readonly wrapped: Uint8Array;
   /** Before KMS was asked. */
   readonly askedAt: Moment;
   /** When KMS was last found away. */
@@ -33,18 +35,12 @@ export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: Ke
   const entries = new Map<string, Entry>();
   const flights = new Map<string, Promise<KeyObject>>();
   const firsts = new Map<string, Promise<BranchRow>>();
-  const contextOf = (className: string, version: number): KmsContext => ({
-    vault: name,
-    class: className,
-    version: String(version),
-    purpose: 'branch',
-  });
 
   const unwrap = async (row: BranchRow, id: string): Promise<KeyObject> => {
     const askedAt = momentOf(clock);
     try {
-      const secret = secretKey(await kms.unwrap(row, contextOf(row.class, row.version)));
-      entries.set(id, { secret, askedAt, awayAt: null });
+      const secret = secretKey(await kms.unwrap(row, branchContext(name, row.class, row.version)));
+      entries.set(id, { secret, wrapped: row.wrapped, askedAt, awayAt: null });
       return secret;
     } catch (error) {
       const entry = entries.get(id);
@@ -56,8 +52,9 @@ export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: Ke
 
   /** However many need a key at once, KMS is asked once. */
   const refresh = (row: BranchRow, id: string): Promise<KeyObject> => {
-    const flight = flights.get(id) ?? unwrap(row, id).finally(() => flights.delete(id));
-    flights.set(id, flight);
+    const what = `${id} ${Buffer.from(row.wrapped).toString('base64')}`;
+    const flight = flights.get(what) ?? unwrap(row, id).finally(() => flights.delete(what));
+    flights.set(what, flight);
     return flight;
   };
 
@@ -65,7 +62,8 @@ export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: Ke
     async open(row) {
       const id = idOf(row.class, row.version);
       const entry = entries.get(id);
-      if (entry === undefined) return refresh(row, id);
+      // Restored from an older backup, a vault may give a version a second time: to another key.
+      if (entry === undefined || Buffer.compare(entry.wrapped, row.wrapped) !== 0) return refresh(row, id);
       const age = ageOf(clock, entry.askedAt);
       if (age < REFRESH_MS) return entry.secret;
       const paused = entry.awayAt !== null && ageOf(clock, entry.awayAt) < PAUSE_MS;
@@ -87,11 +85,11 @@ export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: Ke
       const create = async (): Promise<BranchRow> => {
         const askedAt = momentOf(clock);
         const version = 1;
-        const { plaintext, kmsKey, wrapped } = await kms.generate(contextOf(className, version));
+        const { plaintext, kmsKey, wrapped } = await kms.generate(branchContext(name, className, version));
         const secret = secretKey(plaintext);
         const standing = await vault.createBranch({ class: className, version, active: true, kmsKey, wrapped });
         const isOurs = standing.version === version && Buffer.compare(standing.wrapped, wrapped) === 0;
-        if (isOurs) entries.set(idOf(className, version), { secret, askedAt, awayAt: null });
+        if (isOurs) entries.set(idOf(className, version), { secret, wrapped, askedAt, awayAt: null });
         return standing;
       };
       // Kept: whoever has read the vault before and comes after it must not make another.
@@ -108,7 +106,7 @@ function idOf(className: string, version: number): string {
 }
 
 /** The bytes are not needed any more: what stays of them is in the key object. */
-function secretKey(plaintext: Uint8Array): KeyObject {
+export function secretKey(plaintext: Uint8Array): KeyObject {
   const secret = createSecretKey(plaintext);
   plaintext.fill(0);
   return secret;
