@@ -7,6 +7,7 @@ import type { EventArchive } from './event-archive.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { METRIC_NAMESPACE } from './outbox.ts';
 import type { OutboxDatabase } from './outbox-database.ts';
+import type { SealingAccess } from './sealing-access.ts';
 import { startEvery } from './scheduled.ts';
 
 export interface JanitorProps extends FunctionDefaults {
@@ -24,6 +25,10 @@ export interface JanitorProps extends FunctionDefaults {
   readonly also?: Readonly<Record<string, Duration>>;
   /** Roles of the database that those need. */
   readonly roles?: readonly string[];
+  /** `rotates`: the classes whose keys it replaces in time, and whose canaries it opens every day. Default: none. */
+  readonly sealing?: SealingAccess | undefined;
+  /** How old a branch key becomes before another takes its place; whole days. Default: 90 days. */
+  readonly branchKeyAge?: Duration;
 }
 
 /** What a run takes at most; the next one goes on where it ended. */
@@ -40,12 +45,12 @@ export class Janitor extends Construct {
   constructor(scope: Construct, id: string, props: JanitorProps) {
     super(scope, id);
     this.installation = props.installation;
-    const { keep, archive, also = {}, roles = [] } = props;
+    const { keep, archive, also = {}, roles = [], sealing, branchKeyAge = Duration.days(90) } = props;
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       entry: 'functions/janitor/index.ts',
       serviceName: 'janitor',
-      description: 'Archives and deletes events and dedupe rows that are no longer needed',
+      description: 'Archives and deletes events and dedupe rows that are no longer needed; rotates keys',
       timeout: LONGEST_RUN.plus(Duration.minutes(1)),
       memorySize: 1024,
       environment: {
@@ -57,6 +62,7 @@ export class Janitor extends Construct {
           Object.fromEntries(Object.entries(also).map(([name, duration]) => [name, duration.toDays()])),
         ),
         JANITOR_MAX_SECONDS: String(LONGEST_RUN.toSeconds()),
+        ...(sealing !== undefined && { SEALING_BRANCH_DAYS: String(branchKeyAge.toDays()) }),
       },
       scheduled: true,
     });
@@ -64,6 +70,7 @@ export class Janitor extends Construct {
     props.database.connect(this.function, {
       user: 'sealed_janitor',
       roles: ['outbox_janitor', ...(archive === undefined ? [] : ['outbox_archiver']), 'inbox_janitor', ...roles],
+      sealing,
     });
     this.schedule = startEvery(this, 'Schedule', {
       scheduleName: `${props.installation}-janitor`,

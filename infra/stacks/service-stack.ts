@@ -34,6 +34,9 @@ export interface ServiceStackProps extends StackProps {
   readonly archive: EventArchive | undefined;
 }
 
+/** Classes of personal data in the sample. */
+const CLASSES = ['contact', 'tax', 'bank'];
+
 /** What runs: the outbox, the sample service that writes invoices, the ledger, analytics and notifications that read them, and the alarms. */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, props: ServiceStackProps) {
@@ -93,7 +96,7 @@ export class ServiceStack extends Stack {
       login: {
         user: 'sealed_api',
         roles: ['sample_api', 'outbox_writer'],
-        sealing: { keys, seals: ['contact', 'tax', 'bank'] },
+        sealing: { keys, seals: CLASSES },
       },
       access: stage.apiAccess,
     });
@@ -106,6 +109,7 @@ export class ServiceStack extends Stack {
       // A client that repeats a request does so within minutes.
       also: { 'sample.prune_idempotency': Duration.days(7) },
       roles: ['sample_janitor'],
+      sealing: { keys, rotates: CLASSES },
     });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,

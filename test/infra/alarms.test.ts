@@ -34,16 +34,24 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         `sealed-outbox-${stage}-service-prune-lag-inbox`,
         `sealed-outbox-${stage}-service-unroutable`,
         `sealed-outbox-${stage}-service-kms-errors`,
+        `sealed-outbox-${stage}-service-canary-failed`,
+        `sealed-outbox-${stage}-service-canary-age`,
       ]),
     );
   });
 
   it('go off when measurements are missing, because then nobody knows', () => {
-    for (const name of ['oldest-pending-age-ledger', 'relay-silent', 'prune-lag-outbox', 'prune-lag-inbox']) {
+    for (const name of [
+      'oldest-pending-age-ledger',
+      'relay-silent',
+      'prune-lag-outbox',
+      'prune-lag-inbox',
+      'canary-age',
+    ]) {
       expect(named(name)?.['TreatMissingData']).toBe('breaching');
     }
     // The two above say so; these keep what was last known.
-    for (const name of ['parked-ledger', 'orphaned-ledger', 'held-ledger', 'gap-ledger']) {
+    for (const name of ['parked-ledger', 'orphaned-ledger', 'held-ledger', 'gap-ledger', 'canary-failed']) {
       expect(named(name)?.['TreatMissingData']).toBe('ignore');
     }
     // SQS stops reporting for a queue that nobody uses.
@@ -122,6 +130,18 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       Dimensions: [installation],
       Statistic: 'Sum',
       Threshold: 0,
+    });
+    expect(named('canary-failed')).toMatchObject({
+      MetricName: 'CanaryFailed',
+      Dimensions: [installation],
+      Statistic: 'Maximum',
+      Threshold: 0,
+    });
+    expect(named('canary-age')).toMatchObject({
+      MetricName: 'CanaryAge',
+      Dimensions: [installation],
+      Threshold: 2 * 86_400,
+      Period: 900,
     });
     expect(named('unroutable')).toMatchObject({ MetricName: 'Unroutable', Dimensions: [installation], Threshold: 0 });
     expect(named('dead-letters-ledger')).toMatchObject({

@@ -117,8 +117,16 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       },
       {
         user: 'sealed_janitor',
-        roles: ['outbox_janitor', ...(stage === 'dev' ? [] : ['outbox_archiver']), 'inbox_janitor', 'sample_janitor'],
+        roles: [
+          'outbox_janitor',
+          ...(stage === 'dev' ? [] : ['outbox_archiver']),
+          'inbox_janitor',
+          'sample_janitor',
+          'vault_writer',
+          'vault_rotator',
+        ],
         connections: 2,
+        vault: { reads: [], creates: ['bank', 'contact', 'tax'] },
       },
     ]);
   });

@@ -64,6 +64,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
   const KEYS: Readonly<Record<string, string[]>> = {
     api: ['kms:Decrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket'],
     notifications: ['kms:Decrypt', 's3:GetObject', 's3:ListBucket'],
+    janitor: ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket'],
   };
 
   it.each(['ledger', 'analytics', 'notifications'])('let %s receive and acknowledge, never send', (name) => {
@@ -97,9 +98,9 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     }
   });
 
-  it('let the janitor add to the archive of events, and neither read nor delete there', () => {
+  it('let the janitor add to the archive of events, and neither read nor delete there; and rotate keys', () => {
     const archive = stage === 'dev' ? [] : ['s3:PutObject'];
-    expect(actionsOf('janitor')).toEqual(new Set([...LOGS, ...CONNECT, ...archive]));
+    expect(actionsOf('janitor')).toEqual(new Set([...LOGS, ...CONNECT, ...archive, ...(KEYS['janitor'] ?? [])]));
     const added = statementsOf('janitor').filter(({ Action }) => Action === 's3:PutObject');
     expect(added).toHaveLength(archive.length);
   });
@@ -127,6 +128,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
       { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
       { Action: 's3:GetObject', Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')] },
       ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events') }]),
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
     ];
     expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(expected);
   });

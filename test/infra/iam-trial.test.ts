@@ -13,13 +13,21 @@ const ROLES = ['api', 'notifications', 'ledger', 'analytics', 'relay', 'monitor'
 
 const { resources, functionNamed, data } = synthesise('prod', emptyApp(), { breakGlassArn: BREAK_GLASS });
 
+/** CloudFormation's own functions, as far as these policies use them. */
+interface Functions {
+  readonly Ref?: string;
+  readonly 'Fn::Join'?: readonly [string, readonly unknown[]];
+  readonly 'Fn::GetAtt'?: readonly [string, string];
+  readonly 'Fn::ImportValue'?: string;
+}
+
 /** What CloudFormation would put in, for the two resources of the trial; the rest keeps its form and matches nothing. */
 function resolved(value: unknown, keyArn: string): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => resolved(item, keyArn));
-  const { Ref, 'Fn::Join': join, 'Fn::GetAtt': attribute, 'Fn::ImportValue': imported } = value as Record<string, any>;
+  const { Ref, 'Fn::Join': join, 'Fn::GetAtt': attribute, 'Fn::ImportValue': imported } = value as Functions;
   if (join !== undefined) return (resolved(join[1], keyArn) as string[]).join(join[0]);
-  const name = String(imported ?? attribute?.[0] ?? Ref ?? '');
+  const name = imported ?? attribute?.[0] ?? Ref ?? '';
   if (name === '') return Object.fromEntries(Object.entries(value).map(([key, it]) => [key, resolved(it, keyArn)]));
   if (name === 'AWS::Partition') return 'aws';
   if (name === 'AWS::AccountId') return ACCOUNT;
@@ -123,7 +131,7 @@ describe('in an account where IAM is in force', () => {
     ['analytics', [], []],
     ['relay', [], []],
     ['monitor', [], []],
-    ['janitor', [], []],
+    ['janitor', ['bank', 'contact', 'tax'], ['bank', 'contact', 'tax']],
     ['migrate', [], []],
   ])('%s makes keys of %j and unwraps those of %j, and is refused all others', async (name, makes, unwraps) => {
     const keys = keysOf(name);
@@ -138,7 +146,8 @@ describe('in an account where IAM is in force', () => {
         unwraps.includes(className) ? 'yes' : 'SEALING_DENIED',
       ]);
     }
-    expect(await tried(keys.wrap(Buffer.alloc(32), contextOf('contact')))).toBe('SEALING_DENIED');
+    const wrapped = await tried(keys.wrap(Buffer.alloc(32), contextOf('contact')));
+    expect(wrapped).toBe(name === 'janitor' ? 'yes' : 'SEALING_DENIED');
   });
 
   it('nobody uses the key for another vault, or without a context, whatever its role allows', async () => {
@@ -182,6 +191,7 @@ describe('in an account where IAM is in force', () => {
     ['notifications', 'yes', 'AccessDenied'],
     ['ledger', 'AccessDenied', 'AccessDenied'],
     ['analytics', 'AccessDenied', 'AccessDenied'],
+    ['janitor', 'yes', 'AccessDenied'],
     ['relay', 'AccessDenied', 'AccessDenied'],
     ['monitor', 'AccessDenied', 'AccessDenied'],
     ['migrate', 'AccessDenied', 'AccessDenied'],

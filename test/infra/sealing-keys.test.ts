@@ -3,6 +3,7 @@ import { Template } from 'aws-cdk-lib/assertions';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { describe, expect, it } from 'vitest';
+import { janitorConfig } from '../../functions/janitor/config.ts';
 import { keyringConfig } from '../../functions/keyring.ts';
 import {
   ErasureLog,
@@ -91,6 +92,23 @@ describe.each(['dev', 'prod', 'local'] as const)('keys of stage %s', (stage) => 
         opens.includes(className),
       ]);
     }
+  });
+
+  it('are rotated by the janitor, who may do all of it in these classes and nothing in others', () => {
+    const statements = statementsOf('janitor');
+    for (const className of CLASSES) {
+      for (const purpose of ['branch', 'index'] as const) {
+        const context = { vault, class: className, version: '2', purpose } as KmsContext;
+        const may = Object.values(ACTIONS).map((action) => isAllowed(statements, action, context));
+        expect([className, ...may]).toEqual([className, ...may.map(() => className !== 'health')]);
+      }
+    }
+    const config = janitorConfig({
+      ...variablesOf(functionNamed('janitor')[1]),
+      JANITOR_ARCHIVE: 'none',
+      SEALING_KEY_ARN: 'arn:aws:kms:eu-central-1:123456789012:key/1',
+    });
+    expect(config.sealing).toMatchObject({ vault, branchSeconds: 90 * 86_400 });
   });
 
   it('are of one vault: the keys of another, and of other purposes, are refused', async () => {
@@ -349,9 +367,8 @@ describe('a login of your own', () => {
       code: Code.fromInline('0'),
     });
     database.connect(fn, { user: 'shop', roles: [], sealing: { keys, ...sealing } });
-    const [migrate] = Object.values(Template.fromStack(stack).findResources('AWS::Lambda::Function') as object).filter(
-      (it) => 'DATABASE_LOGINS' in variablesOf(it as Resource),
-    );
+    const functions = Object.values(Template.fromStack(stack).findResources('AWS::Lambda::Function') as object);
+    const migrate = functions.find((it) => 'DATABASE_LOGINS' in variablesOf(it as Resource));
     const [{ roles, vault }] = JSON.parse(variablesOf(migrate as Resource)['DATABASE_LOGINS']) as [
       { roles: string[]; vault: object },
     ];
