@@ -6,6 +6,7 @@
  * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
  * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
  * 5. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
+ * 6. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
 export type { Random } from './cipher.ts';
@@ -16,11 +17,33 @@ export {
   type SealingErrorCode,
   SealingRefusedError,
 } from './errors.ts';
+export { type Classes, type ErasableClass, defineClasses } from './erasure/classes.ts';
+export { clearColumns, defineErasable, type ErasableColumns } from './erasure/columns.ts';
+export {
+  type ClassState,
+  createErasure,
+  type Erasure,
+  type ErasureAnswer,
+  type ErasureOptions,
+  type EraseRequest,
+} from './erasure/erasure.ts';
+export { erasureWalk, type ErasureWalkOptions } from './erasure/erasure-walk.ts';
+export { ErasureError, type ErasureErrorCode } from './erasure/errors.ts';
+export { folderErasureLog } from './erasure/folder-log.ts';
+export type { ErasureLog } from './erasure/log.ts';
+export {
+  type Announce,
+  erasedPersonsHandler,
+  type PersonErased,
+  personErased,
+  personErasedEvent,
+} from './erasure/person-erased.ts';
+export { s3ErasureLog, type S3ErasureLogOptions } from './erasure/s3-log.ts';
 export type { KeyringClock } from './keyring/age.ts';
 export { createKeyring, type Keyring, type KeyringOptions } from './keyring/keyring.ts';
 export type { DataKey, Kms, KmsContext, WrappedKey } from './keyring/kms.ts';
 export { kmsKeys, type KmsKeysOptions } from './keyring/kms-keys.ts';
-export { postgresVault, type VaultPool } from './keyring/postgres-vault.ts';
+export { postgresVault, type PostgresVaultOptions, type VaultPool } from './keyring/postgres-vault.ts';
 export type { BranchRow, SubjectRow, Vault, VaultAnswer } from './keyring/vault.ts';
 export { isOpenedWhole, maskMarked, openData, type OpeningKeys, sealedWith } from './open-data.ts';
 export { isErased, isSealed, Sealed, sealedText } from './sealed.ts';

@@ -7,7 +7,8 @@ export interface KmsContext {
   readonly class: string;
   /** Decimal. */
   readonly version: string;
-  readonly purpose: 'branch';
+  /** `erasure`: the key under which the log of erasures names persons. */
+  readonly purpose: 'branch' | 'erasure';
 }
 
 export function branchContext(vault: string, className: string, version: number): KmsContext {

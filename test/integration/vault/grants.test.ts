@@ -14,6 +14,7 @@ const person = (className: string, id = 'P-1') => ({ class: className, subject: 
 
 const FORBIDDEN = '42501';
 const TABLES = ['class_access', 'branch_key', 'subject_key', 'index_key', 'erasure', 'canary'];
+const OF_ERASURE = ['erasure_request', 'restricted_key', 'erasure_position'];
 
 beforeAll(async () => {
   for (const { user } of LOGINS) clients.set(user, await database.client(user));
@@ -82,8 +83,6 @@ const FOR_NOBODY = [
   `insert into vault.subject_key (created_at) values (now())`,
   'select from vault.index_key',
   'insert into vault.index_key default values',
-  'select from vault.erasure',
-  'insert into vault.erasure default values',
   `select vault.set_access(current_user, '{tax}', '{tax}')`,
   'set role vault_owner',
   'create table vault.mine (n int)',
@@ -96,25 +95,63 @@ const ROTATION = [
   `update vault.branch_key set state = 'retired'`,
   `update vault.branch_key set wrapped = null, state = 'destroyed'`,
   `update vault.branch_key set kms_key = ''`,
-  'update vault.subject_key set wrapped = null',
   'update vault.subject_key set branch_version = 1',
   'select from vault.canary',
   `insert into vault.canary (class, value) values ('contact', 'sealed.1.')`,
   'update vault.canary set opened_at = now()',
 ];
 
+/** What only erasing may. */
+const ERASURE = [
+  ...['erasure', ...OF_ERASURE.filter((table) => table !== 'erasure_position')].flatMap((table) => [
+    `insert into vault.${table} default values`,
+  ]),
+  'select from vault.erasure',
+  'select from vault.erasure_request',
+  'delete from vault.erasure_request',
+  'delete from vault.restricted_key',
+  'update vault.erasure set announce_again_at = null',
+  'update vault.erasure_position set through = through + 1',
+];
+
+/** What erasing may not either. */
+const NOT_EVEN_ERASURE = [
+  ...['erasure', ...OF_ERASURE].map((table) => `truncate vault.${table}`),
+  'delete from vault.erasure',
+  'delete from vault.erasure_position',
+  'insert into vault.erasure_position (through) values (0)',
+  `update vault.erasure set key_names = '{}'`,
+  `update vault.erasure set number = number + 1`,
+  'update vault.erasure_request set due_at = now()',
+  'update vault.restricted_key set keep_until = now()',
+  `update vault.restricted_key set wrapped = '\\x00'`,
+  'delete from vault.subject_key',
+];
+
 describe.each(LOGINS)('$user', ({ user, roles }) => {
   const own = roles as readonly string[];
 
   it('may do in the vault what its role says', async () => {
-    const reads = own.some((role) => role.startsWith('vault_'));
+    const reads = ['vault_reader', 'vault_writer', 'vault_rotator'].some((role) => own.includes(role));
     const READS = ['class_access', 'branch_key', 'subject_key'].map((table) => `select from vault.${table}`);
-    expect(await otherThan(reads ? null : FORBIDDEN, user, READS)).toEqual([]);
+    const erases = own.includes('vault_eraser');
+    expect(await otherThan(reads ? null : FORBIDDEN, user, erases ? READS.slice(0, 2) : READS)).toEqual([]);
     if (!own.includes('vault_writer')) {
       expect(await otherThan(FORBIDDEN, user, [key('contact'), branch('contact', 1)])).toEqual([]);
     }
     if (!own.includes('vault_rotator')) expect(await otherThan(FORBIDDEN, user, ROTATION)).toEqual([]);
-    expect(await otherThan(FORBIDDEN, user, FOR_NOBODY)).toEqual([]);
+    if (!erases) expect(await otherThan(FORBIDDEN, user, ERASURE)).toEqual([]);
+    if (!erases && !own.includes('vault_rotator')) {
+      expect(await otherThan(FORBIDDEN, user, ['update vault.subject_key set wrapped = null'])).toEqual([]);
+    }
+    if (!erases && !own.includes('vault_restricted_reader')) {
+      expect(await otherThan(FORBIDDEN, user, ['select from vault.restricted_key'])).toEqual([]);
+    }
+    const seesPosition = reads || erases;
+    expect(
+      await otherThan(seesPosition ? null : FORBIDDEN, user, ['select through from vault.erasure_position']),
+    ).toEqual([]);
+    expect(await otherThan(FORBIDDEN, user, [...FOR_NOBODY, ...NOT_EVEN_ERASURE])).toEqual([]);
   });
 });
 
