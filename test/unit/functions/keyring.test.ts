@@ -15,7 +15,14 @@ describe('the environment of a keyring', () => {
     expect(keyringConfig(environment)).toEqual({
       vault: environment.SEALING_VAULT,
       keyArn: environment.SEALING_KEY_ARN,
+      erasureLog: undefined,
     });
+  });
+
+  it('names the log of erasures, where there is one', () => {
+    const place = (SEALING_ERASURE_LOG: string) => keyringConfig({ ...environment, SEALING_ERASURE_LOG }).erasureLog;
+    expect(place('erasures-of-invoices')).toEqual({ bucket: 'erasures-of-invoices' });
+    expect(place('file:///var/erasures')).toEqual({ folder: '/var/erasures' });
   });
 
   it.each([
@@ -27,6 +34,8 @@ describe('the environment of a keyring', () => {
     ['SEALING_KEY_ARN', ''],
     ['SEALING_KEY_ARN', 'arn:aws:kms:eu-central-1:123456789012:alias/invoices'],
     ['SEALING_KEY_ARN', '1234abcd-12ab-34cd-56ef-1234567890ab'],
+    ['SEALING_ERASURE_LOG', 's3://bucket'],
+    ['SEALING_ERASURE_LOG', 'file://relative'],
   ])('is refused with %s=%s at start, and the error names the variable', (name, value) => {
     const broken = { ...environment, [name]: value };
     expect(() => keyringConfig(broken)).toThrow(KeyringConfigError);
