@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
 import { catalogueRows, defineCatalogue } from '../../shared/events/index.ts';
 import { createOutbox } from '../../shared/outbox/index.ts';
 import {
@@ -99,7 +98,7 @@ export async function erasingShop(database: TestDatabase) {
   const metrics = recordingMetrics();
   const outbox = createOutbox({ catalogue });
   const announce: Announce = async (tx, erased) => {
-    await outbox.append(tx as pg.PoolClient, [personErased(erased)]);
+    await outbox.append(tx, [personErased(erased)]);
   };
   const options: ErasureOptions = {
     name: 'test',

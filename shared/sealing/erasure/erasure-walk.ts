@@ -50,13 +50,13 @@ export function erasureWalk(options: ErasureWalkOptions): ErasureWalk {
     },
     async page() {
       const through = await pool.query('select through::float8 as through from vault.erasure_position');
-      let failure: unknown;
+      let failure: Error | undefined;
       const attempt = async (work: () => Promise<unknown>): Promise<number> => {
         try {
           await work();
           return 1;
         } catch (error) {
-          failure ??= error;
+          failure ??= error as Error;
           return 0;
         }
       };
@@ -88,7 +88,7 @@ export function erasureWalk(options: ErasureWalkOptions): ErasureWalk {
 
 async function personsOf({ pool }: ErasureWalkOptions, statement: string): Promise<Subject[]> {
   const { rows } = await pool.query(statement, [PAGE]);
-  return rows.map(({ kind, id }) => ({ kind, id }) as Subject);
+  return rows.map(({ kind, id }) => ({ kind, id }));
 }
 
 // In any order: one that always fails must not be the head of every page.

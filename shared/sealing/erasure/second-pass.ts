@@ -1,7 +1,7 @@
 import { transaction } from '../../database/index.ts';
 import { keyNameOf } from '../sealed-text.ts';
 import type { Subject } from '../wrapped-key.ts';
-import { type ApplyOptions } from './apply.ts';
+import type { ApplyOptions } from './apply.ts';
 import { clearColumns } from './columns.ts';
 import { pseudonymous } from './pseudonyms.ts';
 

@@ -135,9 +135,10 @@ export function createErasedKeys({ name, log, vault, kms, clock }: ErasedKeysOpt
 
 function unreadable(error: unknown): SealingError {
   const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
-  const called = [code, name].find((it) => typeof it === 'string' && /^[A-Za-z][A-Za-z0-9_.]{1,60}$/.test(it));
+  const isName = (it: unknown): it is string => typeof it === 'string' && /^[A-Za-z][A-Za-z0-9_.]{1,60}$/.test(it);
+  const called = [code, name].find(isName) ?? 'no answer';
   return new SealingError(
     'SEALING_UNAVAILABLE',
-    `The log of erasures could not be read (${String(called ?? 'no answer')}), and without it nobody knows who is erased.`,
+    `The log of erasures could not be read (${called}), and without it nobody knows who is erased.`,
   );
 }
