@@ -27,7 +27,7 @@ const LOGINS = [
   { user: 'sealed_relay', roles: ['outbox_relay'] },
   { user: 'sealed_writer', roles: ['outbox_writer'] },
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
-  { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver'] },
+  { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver', 'vault_writer', 'vault_rotator'] },
 ] as const satisfies readonly Login[];
 
 export type BenchUser = (typeof LOGINS)[number]['user'] | typeof MIGRATOR | 'postgres';
