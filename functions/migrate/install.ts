@@ -10,6 +10,7 @@ import {
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
 import type { FunctionLogin } from './logins.ts';
+import { giveVault } from './vault-access.ts';
 
 export interface InstallOptions {
   /** Holds `outbox/`, `inbox/`, `vault/` and `sample/` with their numbered SQL. */
@@ -45,10 +46,7 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   const report = await migrate(client, migrations, (migration) => log.info('applying', { migration }));
   if (report.newer.length > 0) log.warn('the database is newer than this version', { newer: report.newer });
   await ensureLogins(client, options.logins, options.loginAuth);
-  for (const { user, vault } of options.logins) {
-    // A login that was given classes once and is no longer loses them here.
-    await client.query('select vault.set_access($1, $2, $3)', [user, vault?.reads ?? [], vault?.creates ?? []]);
-  }
+  await giveVault(client, options.logins);
   const rows = catalogueRows(options.catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
   const done: InstallReport = {

@@ -8,6 +8,8 @@ export interface FunctionLogin extends Login {
     readonly reads: readonly string[];
     /** Classes of which it also creates keys of persons, and the first branch key. */
     readonly creates: readonly string[];
+    /** Blind indexes whose values it computes, each with its class. */
+    readonly indexes?: Readonly<Record<string, string>>;
   };
 }
 
@@ -41,8 +43,9 @@ function isLogin(value: unknown): value is FunctionLogin {
 
 function areClasses(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  const { reads, creates } = value as Record<string, unknown>;
-  return areNames(reads) && areNames(creates);
+  const { reads, creates, indexes = {} } = value as Record<string, unknown>;
+  const named = typeof indexes === 'object' && indexes !== null && !Array.isArray(indexes);
+  return areNames(reads) && areNames(creates) && named && areNames(Object.values(indexes));
 }
 
 function areNames(value: unknown): value is string[] {

@@ -8,8 +8,8 @@ export interface SealingAccess {
   readonly seals?: readonly string[];
   /** Classes that it opens only. */
   readonly opens?: readonly string[];
-  /** Classes over whose values it computes blind indexes. */
-  readonly indexes?: readonly string[];
+  /** Blind indexes whose values it computes: the name of each, and the class that it is over. Who makes the first key of one must seal, too. */
+  readonly indexes?: Readonly<Record<string, string>>;
   /** Classes whose keys it rotates, and whose canary values it opens: the janitor. */
   readonly rotates?: readonly string[];
   /** True: it erases persons, of all classes. */
@@ -20,6 +20,7 @@ export interface SealingAccess {
 export interface VaultClasses {
   readonly reads: readonly string[];
   readonly creates: readonly string[];
+  readonly indexes?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -32,23 +33,35 @@ export function giveClasses(
   fn: LambdaFunction,
   sealing: SealingAccess,
 ): { readonly roles: readonly string[]; readonly classes: VaultClasses } {
-  const { keys, seals = [], indexes = [], rotates = [], erases = false } = sealing;
+  const { keys, seals = [], rotates = [], erases = false } = sealing;
+  const indexes = indexesOf(sealing);
+  const indexed = Object.values(indexes);
   const opens = (sealing.opens ?? []).filter((name) => !seals.includes(name));
-  const nothing = [opens, seals, indexes, rotates].every((classes) => classes.length === 0) && !erases;
+  const nothing = [opens, seals, indexed, rotates].every((classes) => classes.length === 0) && !erases;
   // Also where nothing is declared, which it refuses.
   if (opens.length > 0 || nothing) keys.grantOpen(fn, opens);
   if (seals.length > 0) keys.grantSeal(fn, seals);
-  if (indexes.length > 0) keys.grantIndex(fn, indexes);
+  if (indexed.length > 0) keys.grantIndex(fn, indexed);
   if (rotates.length > 0) keys.grantRotate(fn, rotates);
   if (erases) keys.grantErase(fn);
   const writes = seals.length + rotates.length > 0;
   const roles = [
-    ...(opens.length + indexes.length > 0 && !writes ? ['vault_reader'] : []),
+    ...(opens.length + indexed.length > 0 && !writes ? ['vault_reader'] : []),
     ...(writes ? ['vault_writer'] : []),
     ...(rotates.length > 0 ? ['vault_rotator'] : []),
     ...(erases ? ['vault_eraser'] : []),
   ];
   const creates = [...new Set([...seals, ...rotates])].toSorted();
-  const reads = [...new Set([...opens, ...indexes])].filter((name) => !creates.includes(name)).toSorted();
-  return { roles, classes: { reads, creates } };
+  const reads = [...new Set(opens)].filter((name) => !creates.includes(name)).toSorted();
+  return { roles, classes: { reads, creates, ...(indexed.length > 0 && { indexes }) } };
+}
+
+const INDEX = /^[a-z][a-z0-9-]{0,62}$/;
+
+function indexesOf({ keys, indexes = {} }: SealingAccess): Readonly<Record<string, string>> {
+  const wrong = Object.keys(indexes).find((name) => !INDEX.test(name));
+  if (wrong === undefined) return indexes;
+  throw new RangeError(
+    `${keys.node.path}: "${wrong}" is no name of a blind index. Use 1-63 of a-z 0-9 -, with a letter first.`,
+  );
 }

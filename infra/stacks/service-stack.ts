@@ -109,7 +109,7 @@ export class ServiceStack extends Stack {
       // A client that repeats a request does so within minutes.
       also: { 'sample.prune_idempotency': Duration.days(7) },
       roles: ['sample_janitor'],
-      sealing: { keys, rotates: CLASSES },
+      sealing: { keys, rotates: CLASSES, erases: true },
     });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
@@ -121,6 +121,7 @@ export class ServiceStack extends Stack {
     });
     new SealingAlarms(this, 'SealingAlarms', {
       installation: outbox.installation,
+      janitor,
       topic: props.alarmTopic,
       period: stage.alarms.period,
     });

@@ -36,6 +36,9 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         `sealed-outbox-${stage}-service-kms-errors`,
         `sealed-outbox-${stage}-service-canary-failed`,
         `sealed-outbox-${stage}-service-canary-age`,
+        `sealed-outbox-${stage}-service-erasure-rate`,
+        `sealed-outbox-${stage}-service-prune-lag-erasure`,
+        `sealed-outbox-${stage}-service-erasures-unapplied`,
       ]),
     );
   });
@@ -75,6 +78,8 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
 
   it('want more than one bad measurement, and not every one', () => {
     for (const alarm of alarms) {
+      // An hour's sum: waiting for another would be waiting too long.
+      if (alarm['MetricName'] === 'ErasuresRequested') continue;
       expect(alarm['DatapointsToAlarm']).toBeGreaterThan(1);
       expect(alarm['EvaluationPeriods']).toBeGreaterThan(alarm['DatapointsToAlarm']);
     }
@@ -136,6 +141,18 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       Dimensions: [installation],
       Statistic: 'Maximum',
       Threshold: 0,
+    });
+    expect(named('erasure-rate')).toMatchObject({
+      MetricName: 'ErasuresRequested',
+      Statistic: 'Sum',
+      Period: 3600,
+      Threshold: 50,
+      EvaluationPeriods: 1,
+    });
+    expect(named('prune-lag-erasure')).toMatchObject({
+      MetricName: 'PruneLag',
+      Dimensions: [{ Name: 'Area', Value: 'erasure' }, installation],
+      Threshold: 3600,
     });
     expect(named('canary-age')).toMatchObject({
       MetricName: 'CanaryAge',

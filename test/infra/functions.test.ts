@@ -120,12 +120,14 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
         roles: [
           'outbox_janitor',
           ...(stage === 'dev' ? [] : ['outbox_archiver']),
+          'outbox_writer',
           'inbox_janitor',
           'sample_janitor',
           'vault_writer',
           'vault_rotator',
+          'vault_eraser',
         ],
-        connections: 2,
+        connections: 4,
         vault: { reads: [], creates: ['bank', 'contact', 'tax'] },
       },
     ]);

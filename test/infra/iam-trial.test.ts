@@ -191,7 +191,6 @@ describe('in an account where IAM is in force', () => {
     ['notifications', 'yes', 'AccessDenied'],
     ['ledger', 'AccessDenied', 'AccessDenied'],
     ['analytics', 'AccessDenied', 'AccessDenied'],
-    ['janitor', 'yes', 'AccessDenied'],
     ['relay', 'AccessDenied', 'AccessDenied'],
     ['monitor', 'AccessDenied', 'AccessDenied'],
     ['migrate', 'AccessDenied', 'AccessDenied'],
@@ -203,7 +202,7 @@ describe('in an account where IAM is in force', () => {
     expect(await tried(s3.listObjectsV2({ Bucket: LOG, Prefix: 'subject-key/' }))).toBe(key);
     expect(await tried(s3.listObjectsV2({ Bucket: LOG }))).toBe('AccessDenied');
     expect(await tried(s3.getObject({ Bucket: LOG, Key: 'subject-key/000001.json' }))).toBe(key);
-    const erasure = { ...contextOf('erasure'), purpose: 'erasure' } as unknown as KmsContext;
+    const erasure = { ...contextOf('erasure'), purpose: 'erasure' } as KmsContext;
     const wrapped = await keysOf('admin').generate(erasure);
     expect(await tried(keysOf(name).unwrap(wrapped, erasure))).toBe(key === 'yes' ? 'yes' : 'SEALING_DENIED');
     expect(await tried(keysOf(name).generate(erasure))).toBe('SEALING_DENIED');
@@ -211,6 +210,18 @@ describe('in an account where IAM is in force', () => {
       await tried(s3.putObject({ Bucket: LOG, Key: 'entry/000000000002.json', Body: '{}', IfNoneMatch: '*' })),
     ).toBe('AccessDenied');
     expect(await tried(s3.deleteObject({ Bucket: LOG, Key }))).toBe('AccessDenied');
+  });
+
+  it('the janitor writes the next entry of the log, and neither replaces nor deletes one', async () => {
+    const { s3 } = as('janitor');
+    const Key = 'entry/000000000002.json';
+    const put = { Bucket: LOG, Key, Body: '{}' };
+    expect(await tried(s3.putObject(put))).toBe('AccessDenied');
+    expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('yes');
+    expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('PreconditionFailed');
+    expect(await tried(s3.getObject({ Bucket: LOG, Key }))).toBe('yes');
+    expect(await tried(s3.deleteObject({ Bucket: LOG, Key }))).toBe('AccessDenied');
+    expect(await tried(s3.putObject({ ...put, Key: 'other', IfNoneMatch: '*' }))).toBe('AccessDenied');
   });
 
   it('an administrator does not replace an entry of the log either, and adds one only where there is none', async () => {

@@ -21,7 +21,12 @@ describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (sta
   it('is set as its function reads it, and keeps dedupe rows longer than a message lies in queue and dead-letter queue', () => {
     const variables = variablesOf(janitor);
     const SEALING_KEY_ARN = 'arn:aws:kms:eu-central-1:123456789012:key/1';
-    const config = janitorConfig({ ...variables, JANITOR_ARCHIVE: 'none', SEALING_KEY_ARN });
+    const config = janitorConfig({
+      ...variables,
+      JANITOR_ARCHIVE: 'none',
+      SEALING_ERASURE_LOG: 'bucket',
+      SEALING_KEY_ARN,
+    });
     expect(config).toMatchObject({
       maxSeconds: 240,
       outboxSeconds: 14 * 86_400,

@@ -106,6 +106,7 @@ describe.each(['dev', 'prod', 'local'] as const)('keys of stage %s', (stage) => 
     const config = janitorConfig({
       ...variablesOf(functionNamed('janitor')[1]),
       JANITOR_ARCHIVE: 'none',
+      SEALING_ERASURE_LOG: 'bucket',
       SEALING_KEY_ARN: 'arn:aws:kms:eu-central-1:123456789012:key/1',
     });
     expect(config.sealing).toMatchObject({ vault, branchSeconds: 90 * 86_400 });
@@ -127,7 +128,7 @@ describe.each(['dev', 'prod', 'local'] as const)('keys of stage %s', (stage) => 
       expect(JSON.stringify(variables['SEALING_KEY_ARN'])).toMatch(/KeysKey.*Arn/);
       expect(JSON.stringify(variables['SEALING_ERASURE_LOG'])).toMatch(/ErasuresBucket/);
       const SEALING_KEY_ARN = 'arn:aws:kms:eu-central-1:123456789012:key/1';
-      expect(keyringConfig({ ...variables, SEALING_KEY_ARN }).vault).toBe(vault);
+      expect(keyringConfig({ ...variables, SEALING_KEY_ARN, SEALING_ERASURE_LOG: 'bucket' }).vault).toBe(vault);
     }
     for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'migrate']) {
       expect(Object.keys(variablesOf(functionNamed(name)[1])).filter((key) => key.startsWith('SEALING_'))).toEqual([]);
@@ -302,7 +303,7 @@ describe('a key of your own', () => {
       erasureLog: new ErasureLog(stack, 'Log'),
     });
     keys.grantErase(fn('Eraser'));
-    const context = { vault: 'shop', class: 'erasure', version: '1', purpose: 'erasure' } as unknown as KmsContext;
+    const context = { vault: 'shop', class: 'erasure', version: '1', purpose: 'erasure' } as KmsContext;
     expect(isAllowed(kmsOf('Eraser'), 'kms:GenerateDataKey', context)).toBe(true);
     expect(isAllowed(kmsOf('Eraser'), 'kms:Decrypt', { ...context, purpose: 'branch' })).toBe(false);
     const added = Object.values(Template.fromStack(stack).findResources('AWS::IAM::Policy'))
@@ -386,11 +387,16 @@ describe('a login of your own', () => {
       { roles: ['vault_writer', 'vault_rotator'], reads: [], creates: ['contact', 'tax'] },
     ],
     [{ erases: true }, { roles: ['vault_eraser'], reads: [], creates: [] }],
+    [
+      { opens: ['tax'], indexes: { 'customer-email': 'contact' } },
+      { roles: ['vault_reader'], reads: ['tax'], creates: [], indexes: { 'customer-email': 'contact' } },
+    ],
   ])('that declares %j gets the same in the vault', (sealing, expected) => {
     expect(installed(sealing)).toEqual(expected);
   });
 
-  it('that declares nothing is a mistake', () => {
+  it('that declares nothing, or an index by a name that is none, is a mistake', () => {
     expect(() => installed({})).toThrow('no class is given');
+    expect(() => installed({ indexes: { 'Customer-Email': 'contact' } })).toThrow('is no name of a blind index');
   });
 });
