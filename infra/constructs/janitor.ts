@@ -3,10 +3,12 @@ import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
+import { defineErasable, type ErasableColumns } from '../../shared/sealing/index.ts';
 import type { EventArchive } from './event-archive.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { METRIC_NAMESPACE } from './outbox.ts';
 import type { OutboxDatabase } from './outbox-database.ts';
+import type { SealingAccess } from './sealing-access.ts';
 import { startEvery } from './scheduled.ts';
 
 export interface JanitorProps extends FunctionDefaults {
@@ -24,7 +26,21 @@ export interface JanitorProps extends FunctionDefaults {
   readonly also?: Readonly<Record<string, Duration>>;
   /** Roles of the database that those need. */
   readonly roles?: readonly string[];
+  /**
+   * `rotates`: the classes whose keys it replaces in time, and whose canaries it opens every day. `erases`: it finishes erasures; where the keys have a log of erasures it must.
+   * Its login then also needs the rights on `erasable`, by `roles`. Default: no keys.
+   */
+  readonly sealing?: SealingAccess | undefined;
+  /** How old a branch key becomes before another takes its place; whole days. Default: 90 days. */
+  readonly branchKeyAge?: Duration;
+  /** Columns that are cleared when a person is erased, as `defineErasable` takes them. Default: none. */
+  readonly erasable?: readonly ErasableColumns[];
 }
+
+type JanitorArea = 'outbox' | 'inbox' | 'erasure';
+
+/** A run and one that overlaps; erasures have a connection of their own, beside. */
+const CONNECTIONS = { pruning: 2, erasing: 4 };
 
 /** What a run takes at most; the next one goes on where it ended. */
 const LONGEST_RUN = Duration.minutes(4);
@@ -34,18 +50,25 @@ export class Janitor extends Construct {
   readonly function: LambdaFunction;
   readonly schedule: Schedule;
   /** The `Area` dimension of its metrics. */
-  readonly areas = ['outbox', 'inbox'] as const;
+  readonly areas: readonly JanitorArea[];
   private readonly installation: string;
 
   constructor(scope: Construct, id: string, props: JanitorProps) {
     super(scope, id);
     this.installation = props.installation;
-    const { keep, archive, also = {}, roles = [] } = props;
+    const { keep, archive, also = {}, roles = [], sealing, branchKeyAge = Duration.days(90) } = props;
+    const erases = sealing?.erases === true;
+    if (sealing?.keys.erasureLog !== undefined && !erases) {
+      throw new RangeError(
+        `${this.node.path}: the keys have a log of erasures, which a janitor finishes: declare erases: true.`,
+      );
+    }
+    this.areas = erases ? ['outbox', 'inbox', 'erasure'] : ['outbox', 'inbox'];
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       entry: 'functions/janitor/index.ts',
       serviceName: 'janitor',
-      description: 'Archives and deletes events and dedupe rows that are no longer needed',
+      description: 'Archives and deletes events and dedupe rows that are no longer needed; rotates keys',
       timeout: LONGEST_RUN.plus(Duration.minutes(1)),
       memorySize: 1024,
       environment: {
@@ -57,14 +80,28 @@ export class Janitor extends Construct {
           Object.fromEntries(Object.entries(also).map(([name, duration]) => [name, duration.toDays()])),
         ),
         JANITOR_MAX_SECONDS: String(LONGEST_RUN.toSeconds()),
+        ...(sealing !== undefined && { SEALING_BRANCH_DAYS: String(branchKeyAge.toDays()) }),
+        ...(erases && { JANITOR_ERASABLE: JSON.stringify(defineErasable(props.erasable ?? [])) }),
       },
       scheduled: true,
     });
     archive?.grantAdd(this.function);
-    props.database.connect(this.function, {
-      user: 'sealed_janitor',
-      roles: ['outbox_janitor', ...(archive === undefined ? [] : ['outbox_archiver']), 'inbox_janitor', ...roles],
-    });
+    props.database.connect(
+      this.function,
+      {
+        user: 'sealed_janitor',
+        roles: [
+          'outbox_janitor',
+          ...(archive === undefined ? [] : ['outbox_archiver']),
+          // It tells consumers that a person was erased.
+          ...(erases ? ['outbox_writer'] : []),
+          'inbox_janitor',
+          ...roles,
+        ],
+        sealing,
+      },
+      erases ? CONNECTIONS.erasing : CONNECTIONS.pruning,
+    );
     this.schedule = startEvery(this, 'Schedule', {
       scheduleName: `${props.installation}-janitor`,
       rate: Duration.minutes(5),
@@ -72,8 +109,8 @@ export class Janitor extends Construct {
     });
   }
 
-  /** Seconds by which old rows of `area` are overdue. No value while the janitor fails there. */
-  metricPruneLag(area: 'outbox' | 'inbox', period = Duration.minutes(15)): Metric {
+  /** Seconds by which old rows of `area`, or erasures, are overdue. No value while the janitor fails there. */
+  metricPruneLag(area: JanitorArea, period = Duration.minutes(15)): Metric {
     return new Metric({
       namespace: METRIC_NAMESPACE,
       metricName: 'PruneLag',

@@ -152,7 +152,11 @@ export class OutboxAlarms extends Construct {
     ]);
     const pruneLag = props.pruneLag ?? Duration.days(1);
     const { janitor } = props;
-    const metrics = janitor?.areas.map((area) => [area, janitor.metricPruneLag(area, JANITOR_PERIOD)] as const) ?? [];
+    // An erasure that is late has an alarm of its own: `SealingAlarms`.
+    const areas = janitor?.areas.filter((area) => area !== 'erasure') ?? [];
+    const metrics = areas.flatMap((area) =>
+      janitor ? [[area, janitor.metricPruneLag(area, JANITOR_PERIOD)] as const] : [],
+    );
     const pruning = metrics.map(([area, metric]) =>
       this.alarm(
         {

@@ -9,10 +9,12 @@ import {
   EventApi,
   EventConsumer,
   type EventQueue,
+  type ISealingKeys,
   Janitor,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
+  SealingAlarms,
 } from '../index.ts';
 import type { Stage } from '../stages.ts';
 
@@ -26,15 +28,20 @@ export interface ServiceStackProps extends StackProps {
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
   readonly alarmTopic: ITopic;
+  /** Of the vault in the database. */
+  readonly keys: ISealingKeys;
   /** Where events go before they are deleted. Without one they are deleted only. */
   readonly archive: EventArchive | undefined;
 }
+
+/** Classes of personal data in the sample. */
+const CLASSES = ['contact', 'tax', 'bank'];
 
 /** What runs: the outbox, the sample service that writes invoices, the ledger, analytics and notifications that read them, and the alarms. */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, props: ServiceStackProps) {
     super(scope, id, props);
-    const { stage, ledgerQueue, analyticsQueue, notificationsQueue } = props;
+    const { stage, keys, ledgerQueue, analyticsQueue, notificationsQueue } = props;
     const defaults = { logRetention: stage.logRetention };
 
     const database = new OutboxDatabase(this, 'Database', {
@@ -73,7 +80,11 @@ export class ServiceStack extends Stack {
       entry: 'functions/sample/notifications/index.ts',
       source: notificationsQueue,
       database,
-      login: { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'] },
+      login: {
+        user: 'sealed_notifications',
+        roles: ['sample_notifications', 'inbox_consumer'],
+        sealing: { keys, opens: ['contact'] },
+      },
       timeout: stage.consumerTimeout,
       environment: { MAIL_PROVIDER_URL: props.mailProviderUrl },
     });
@@ -82,7 +93,11 @@ export class ServiceStack extends Stack {
       entry: 'functions/sample/api/index.ts',
       routes: ['POST /invoices', 'GET /invoices/{id}', 'POST /invoices/{id}/payments', 'GET /openapi.json'],
       database,
-      login: { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
+      login: {
+        user: 'sealed_api',
+        roles: ['sample_api', 'outbox_writer'],
+        sealing: { keys, seals: CLASSES },
+      },
       access: stage.apiAccess,
     });
     const janitor = new Janitor(this, 'Janitor', {
@@ -94,6 +109,7 @@ export class ServiceStack extends Stack {
       // A client that repeats a request does so within minutes.
       also: { 'sample.prune_idempotency': Duration.days(7) },
       roles: ['sample_janitor'],
+      sealing: { keys, rotates: CLASSES, erases: true },
     });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
@@ -102,6 +118,12 @@ export class ServiceStack extends Stack {
       queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
       consumers: [ledger, analytics, notifications].map(({ consumer }) => consumer),
       topic: props.alarmTopic,
+    });
+    new SealingAlarms(this, 'SealingAlarms', {
+      installation: outbox.installation,
+      janitor,
+      topic: props.alarmTopic,
+      period: stage.alarms.period,
     });
 
     // Where a runbook says "look for errors", this is the place.

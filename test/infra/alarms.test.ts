@@ -33,20 +33,34 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         `sealed-outbox-${stage}-service-prune-lag-outbox`,
         `sealed-outbox-${stage}-service-prune-lag-inbox`,
         `sealed-outbox-${stage}-service-unroutable`,
+        `sealed-outbox-${stage}-service-kms-errors`,
+        `sealed-outbox-${stage}-service-canary-failed`,
+        `sealed-outbox-${stage}-service-canary-age`,
+        `sealed-outbox-${stage}-service-erasure-rate`,
+        `sealed-outbox-${stage}-service-prune-lag-erasure`,
+        `sealed-outbox-${stage}-service-erasures-unapplied`,
       ]),
     );
   });
 
   it('go off when measurements are missing, because then nobody knows', () => {
-    for (const name of ['oldest-pending-age-ledger', 'relay-silent', 'prune-lag-outbox', 'prune-lag-inbox']) {
+    for (const name of [
+      'oldest-pending-age-ledger',
+      'relay-silent',
+      'prune-lag-outbox',
+      'prune-lag-inbox',
+      'canary-age',
+    ]) {
       expect(named(name)?.['TreatMissingData']).toBe('breaching');
     }
     // The two above say so; these keep what was last known.
-    for (const name of ['parked-ledger', 'orphaned-ledger', 'held-ledger', 'gap-ledger']) {
+    for (const name of ['parked-ledger', 'orphaned-ledger', 'held-ledger', 'gap-ledger', 'canary-failed']) {
       expect(named(name)?.['TreatMissingData']).toBe('ignore');
     }
     // SQS stops reporting for a queue that nobody uses.
     expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
+    // A function writes it where KMS fails, and nothing otherwise.
+    expect(named('kms-errors')?.['TreatMissingData']).toBe('notBreaching');
   });
 
   it('read the metrics that docs/observability.md says, and no other of ours', () => {
@@ -64,6 +78,8 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
 
   it('want more than one bad measurement, and not every one', () => {
     for (const alarm of alarms) {
+      // An hour's sum: waiting for another would be waiting too long.
+      if (alarm['MetricName'] === 'ErasuresRequested') continue;
       expect(alarm['DatapointsToAlarm']).toBeGreaterThan(1);
       expect(alarm['EvaluationPeriods']).toBeGreaterThan(alarm['DatapointsToAlarm']);
     }
@@ -112,6 +128,36 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       MetricName: 'PruneLag',
       Dimensions: [{ Name: 'Area', Value: 'inbox' }, installation],
       Threshold: 86_400,
+      Period: 900,
+    });
+    expect(named('kms-errors')).toMatchObject({
+      MetricName: 'KmsErrors',
+      Dimensions: [installation],
+      Statistic: 'Sum',
+      Threshold: 0,
+    });
+    expect(named('canary-failed')).toMatchObject({
+      MetricName: 'CanaryFailed',
+      Dimensions: [installation],
+      Statistic: 'Maximum',
+      Threshold: 0,
+    });
+    expect(named('erasure-rate')).toMatchObject({
+      MetricName: 'ErasuresRequested',
+      Statistic: 'Sum',
+      Period: 3600,
+      Threshold: 50,
+      EvaluationPeriods: 1,
+    });
+    expect(named('prune-lag-erasure')).toMatchObject({
+      MetricName: 'PruneLag',
+      Dimensions: [{ Name: 'Area', Value: 'erasure' }, installation],
+      Threshold: 3600,
+    });
+    expect(named('canary-age')).toMatchObject({
+      MetricName: 'CanaryAge',
+      Dimensions: [installation],
+      Threshold: 2 * 86_400,
       Period: 900,
     });
     expect(named('unroutable')).toMatchObject({ MetricName: 'Unroutable', Dimensions: [installation], Threshold: 0 });

@@ -61,11 +61,18 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     }
   });
 
+  const KEYS: Readonly<Record<string, string[]>> = {
+    api: ['kms:Decrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket'],
+    notifications: ['kms:Decrypt', 's3:GetObject', 's3:ListBucket'],
+    janitor: ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket', 's3:PutObject'],
+  };
+
   it.each(['ledger', 'analytics', 'notifications'])('let %s receive and acknowledge, never send', (name) => {
     expect(actionsOf(name)).toEqual(
       new Set([
         ...LOGS,
         ...CONNECT,
+        ...(KEYS[name] ?? []),
         'sqs:ChangeMessageVisibility',
         'sqs:DeleteMessage',
         'sqs:GetQueueAttributes',
@@ -75,8 +82,8 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     );
   });
 
-  it.each(['api', 'monitor', 'migrate'])('let %s touch no queue at all: only the database', (name) => {
-    expect(actionsOf(name)).toEqual(new Set([...LOGS, ...CONNECT]));
+  it.each(['api', 'monitor', 'migrate'])('let %s touch no queue at all: only the database, and its keys', (name) => {
+    expect(actionsOf(name)).toEqual(new Set([...LOGS, ...CONNECT, ...(KEYS[name] ?? [])]));
   });
 
   it('give each function a database user of its own', () => {
@@ -91,32 +98,42 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     }
   });
 
-  it('let the janitor add to the archive of events, and neither read nor delete there', () => {
-    const archive = stage === 'dev' ? [] : ['s3:PutObject'];
-    expect(actionsOf('janitor')).toEqual(new Set([...LOGS, ...CONNECT, ...archive]));
+  it('let the janitor add to the archive of events, and neither read nor delete there; rotate keys, and add to the log of erasures', () => {
+    expect(actionsOf('janitor')).toEqual(new Set([...LOGS, ...CONNECT, ...(KEYS['janitor'] ?? [])]));
     const added = statementsOf('janitor').filter(({ Action }) => Action === 's3:PutObject');
-    expect(added).toHaveLength(archive.length);
+    expect(added).toHaveLength(stage === 'dev' ? 0 : 1);
   });
 
-  it('allow nothing on everything, and only one act on what is not named in full: to add to the archive', () => {
+  it('allow nothing on everything, and what is not named in full only below a prefix: adding to the archive, reading the log of erasures', () => {
     const allowed = policies
       .flatMap(([, policy]) => statementsIn(policy))
       .filter(({ Effect }) => Effect === 'Allow')
       .map(({ Action, Resource }) => ({ Action, Resource }));
     expect(allowed.length).toBeGreaterThan(8);
-    const archive = expect.stringMatching(
-      new RegExp(`^sealed-outbox-${stage}-data:ExportsOutputFnGetAttArchiveBucket\\w+Arn\\w+$`),
-    ) as string;
-    expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(
-      stage === 'dev'
-        ? []
-        : [
-            {
-              Action: 's3:PutObject',
-              Resource: { 'Fn::Join': ['', [{ 'Fn::ImportValue': archive }, '/events/*']] },
-            },
-          ],
-    );
+    const below = (bucket: string, prefix: string) => ({
+      'Fn::Join': [
+        '',
+        [
+          {
+            'Fn::ImportValue': expect.stringMatching(
+              new RegExp(`^sealed-outbox-${stage}-data:ExportsOutputFnGetAtt${bucket}Bucket\\w+Arn\\w+$`),
+            ) as string,
+          },
+          `/${prefix}/*`,
+        ],
+      ],
+    });
+    const expected = [
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
+      { Action: 's3:GetObject', Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')] },
+      ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events') }]),
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
+      {
+        Action: ['s3:GetObject', 's3:PutObject'],
+        Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')],
+      },
+    ];
+    expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(expected);
   });
 
   it("use no ready-made policy, but for CDK's own function behind the trigger", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loginsFrom } from '../../../functions/migrate/logins.ts';
+import { giveVault } from '../../../functions/migrate/vault-access.ts';
 
 describe('DATABASE_LOGINS', () => {
   it('is a list of users and their roles', () => {
@@ -10,6 +11,12 @@ describe('DATABASE_LOGINS', () => {
     expect(loginsFrom('[{"user":"a","roles":[],"connections":40}]')).toEqual([
       { user: 'a', roles: [], connections: 40 },
     ]);
+    const withClasses = {
+      user: 'a',
+      roles: [],
+      vault: { reads: ['tax'], creates: ['contact'], indexes: { email: 'contact' } },
+    };
+    expect(loginsFrom(JSON.stringify([withClasses]))).toEqual([withClasses]);
     expect(loginsFrom('[]')).toEqual([]);
   });
 
@@ -26,7 +33,38 @@ describe('DATABASE_LOGINS', () => {
     '[{"user":"a","roles":[],"connections":0}]',
     '[{"user":"a","roles":[],"connections":1.5}]',
     '[{"user":"a","roles":[],"connections":"40"}]',
+    '[{"user":"a","roles":[],"vault":null}]',
+    '[{"user":"a","roles":[],"vault":{"reads":["tax"]}}]',
+    '[{"user":"a","roles":[],"vault":{"reads":[],"creates":[],"indexes":["email"]}}]',
+    '[{"user":"a","roles":[],"vault":{"reads":[],"creates":[],"indexes":{"email":1}}}]',
+    '[{"user":"a","roles":[],"vault":{"reads":["tax"],"creates":"contact"}}]',
   ])('is refused as %s before anything is done', (variable) => {
     expect(() => loginsFrom(variable)).toThrow(expect.objectContaining({ code: 'LOGINS_SETTING' }));
   });
+});
+
+describe('what a login gets in the vault', () => {
+  it.each([true, false])(
+    'is what it declares, and nothing where it declares nothing; a vault with indexes: %j',
+    async (hasIndexes) => {
+      const asked: unknown[] = [];
+      const client = {
+        query: async (text: string, values: readonly unknown[] = []) => {
+          if (values.length > 0) asked.push([/set_\w+/.exec(text)?.[0], ...values]);
+          return { rows: [{ hasIndexes }], rowCount: 1 };
+        },
+      };
+      await giveVault(client, [
+        { user: 'a', roles: [], vault: { reads: ['tax'], creates: ['contact'], indexes: { email: 'contact' } } },
+        { user: 'b', roles: [] },
+      ]);
+      const indexes = (user: string, json: string) => (hasIndexes ? [['set_index_access', user, json]] : []);
+      expect(asked).toEqual([
+        ['set_access', 'a', ['tax'], ['contact']],
+        ...indexes('a', '{"email":"contact"}'),
+        ['set_access', 'b', [], []],
+        ...indexes('b', '{}'),
+      ]);
+    },
+  );
 });

@@ -1,0 +1,130 @@
+import { KMS } from '@aws-sdk/client-kms';
+import { SealedOutboxError } from '../shared/errors/index.ts';
+import {
+  createKeyring,
+  type ErasureLog,
+  folderErasureLog,
+  type Keyring,
+  type Kms,
+  kmsKeys,
+  postgresVault,
+  type VaultPool,
+} from '../shared/sealing/index.ts';
+import { emfMetrics, type Metrics } from '../shared/telemetry/index.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The environment does not describe a keyring. Thrown at start; nothing was sealed or opened. */
+export class KeyringConfigError extends SealedOutboxError {
+  constructor(message: string) {
+    super('KEYRING_CONFIG', `${message} Nothing was sealed or opened.`);
+  }
+}
+
+export interface KeyringConfig {
+  /** The vault's name, which every key in it is bound to. */
+  readonly vault: string;
+  /** ARN of the KMS key that wraps branch keys. */
+  readonly keyArn: string;
+  /** Where erasures are written down. Undefined: nowhere, and a restored backup would bring erased persons back. */
+  readonly erasureLog: { readonly bucket: string } | { readonly folder: string } | undefined;
+}
+
+const VAULT = /^[a-z][a-z0-9-]{0,62}$/;
+/** No alias: it may come to mean another key. */
+const KEY_ARN = /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/;
+
+const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+
+/**
+ * Reads `SEALING_VAULT` (the vault's name, `[a-z][a-z0-9-]{0,62}`), `SEALING_KEY_ARN` (a KMS key, no alias) and `SEALING_ERASURE_LOG` (the bucket of the log
+ * of erasures, or `file:///folder`; may be missing). `SealingKeys` sets them for every function that it gives classes to.
+ *
+ * @throws KeyringConfigError (`KEYRING_CONFIG`) naming the variable
+ */
+export function keyringConfig(env: Environment): KeyringConfig {
+  return {
+    vault: matching(env, 'SEALING_VAULT', VAULT, 'the name of a vault: 1-63 of a-z 0-9 -, with a letter first'),
+    keyArn: matching(env, 'SEALING_KEY_ARN', KEY_ARN, 'the ARN of a KMS key, not an alias or an id'),
+    erasureLog: erasureLog(env['SEALING_ERASURE_LOG'] ?? ''),
+  };
+}
+
+function matching(env: Environment, name: string, form: RegExp, what: string): string {
+  const value = env[name] ?? '';
+  if (value === '') throw new KeyringConfigError(`${name} is not set: give the function classes of data in its stack.`);
+  if (!form.test(value)) throw new KeyringConfigError(`${name} must be ${what}.`);
+  return value;
+}
+
+function erasureLog(value: string): KeyringConfig['erasureLog'] {
+  if (value === '') return undefined;
+  const [, folder] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
+  if (folder !== undefined) return { folder };
+  if (BUCKET.test(value)) return { bucket: value };
+  throw new KeyringConfigError('SEALING_ERASURE_LOG must be the name of a bucket, or file:///folder.');
+}
+
+/** Opened when it is first asked: less than half of what S3's client costs a cold start is left then (22 of 51 ms, medians of nine on a busy machine). */
+function openedLater(open: () => Promise<ErasureLog>): ErasureLog {
+  let opened: Promise<ErasureLog> | undefined;
+  const log = (): Promise<ErasureLog> => (opened ??= open());
+  return {
+    create: async (name, content) => (await log()).create(name, content),
+    async *list(prefix, after) {
+      yield* (await log()).list(prefix, after);
+    },
+    read: async (name) => (await log()).read(name),
+  };
+}
+
+/**
+ * The keyring of a function: its keys are in the vault of `pool`'s database, wrapped by the KMS key of its environment. Make one for a
+ * process, outside the handler: it keeps what it has loaded.
+ *
+ * Counts `KmsErrors`, under the `Installation` that `OUTBOX_INSTALLATION` names.
+ *
+ * @throws KeyringConfigError (`KEYRING_CONFIG`)
+ */
+export function functionKeyring(pool: VaultPool, env: Environment = process.env): Keyring {
+  const { vault, keyArn, erasureLog: place } = keyringConfig(env);
+  const client = new KMS({
+    // Whoever waits for keys decides whether to try again; the keyring gives a call up after 3 s.
+    maxAttempts: 1,
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000 },
+  });
+  const metrics = emfMetrics({
+    dimensions: { Installation: env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
+    write: (line) => process.stdout.write(`${line}\n`),
+    now: Date.now,
+  });
+  return createKeyring({
+    name: vault,
+    vault: postgresVault(pool),
+    kms: withErrorsCounted(kmsKeys({ client, keyArn }), metrics),
+    ...(place !== undefined && {
+      erasures: openedLater(async () => {
+        if ('folder' in place) return folderErasureLog(place.folder);
+        const { bucketErasureLog } = await import('./erasure-log.ts');
+        return bucketErasureLog(place.bucket, env);
+      }),
+    }),
+  });
+}
+
+/** Each call that fails is one `KmsErrors` (Count), whatever the keyring then makes of it: with a key in memory nobody else may notice. */
+export function withErrorsCounted(kms: Kms, metrics: Metrics): Kms {
+  const counted = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      return await call;
+    } catch (error) {
+      metrics.add('KmsErrors', 'Count', 1);
+      throw error;
+    }
+  };
+  return {
+    generate: (context) => counted(kms.generate(context)),
+    wrap: (plaintext, context) => counted(kms.wrap(plaintext, context)),
+    unwrap: (key, context) => counted(kms.unwrap(key, context)),
+  };
+}

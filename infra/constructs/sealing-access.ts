@@ -1,0 +1,67 @@
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import type { ISealingKeys } from './sealing-keys.ts';
+
+/** The classes of data that a function works with: what it is given in KMS and in the database's vault. */
+export interface SealingAccess {
+  readonly keys: ISealingKeys;
+  /** Classes that it seals: it creates keys of persons, and opens what is of these classes. */
+  readonly seals?: readonly string[];
+  /** Classes that it opens only. */
+  readonly opens?: readonly string[];
+  /** Blind indexes whose values it computes: the name of each, and the class that it is over. Who makes the first key of one must seal, too. */
+  readonly indexes?: Readonly<Record<string, string>>;
+  /** Classes whose keys it rotates, and whose canary values it opens: the janitor. */
+  readonly rotates?: readonly string[];
+  /** True: it erases persons, of all classes. */
+  readonly erases?: boolean;
+}
+
+/** As `functions/migrate` gives it to a login by `vault.set_access`. */
+export interface VaultClasses {
+  readonly reads: readonly string[];
+  readonly creates: readonly string[];
+  readonly indexes?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Gives `fn` its classes in KMS.
+ *
+ * @returns what its login needs in the database for the same classes: roles, and rows of `vault.class_access`
+ * @throws RangeError where nothing is declared, or a name is no class
+ */
+export function giveClasses(
+  fn: LambdaFunction,
+  sealing: SealingAccess,
+): { readonly roles: readonly string[]; readonly classes: VaultClasses } {
+  const { keys, seals = [], rotates = [], erases = false } = sealing;
+  const indexes = indexesOf(sealing);
+  const indexed = Object.values(indexes);
+  const opens = (sealing.opens ?? []).filter((name) => !seals.includes(name));
+  const nothing = [opens, seals, indexed, rotates].every((classes) => classes.length === 0) && !erases;
+  // Also where nothing is declared, which it refuses.
+  if (opens.length > 0 || nothing) keys.grantOpen(fn, opens);
+  if (seals.length > 0) keys.grantSeal(fn, seals);
+  if (indexed.length > 0) keys.grantIndex(fn, indexed);
+  if (rotates.length > 0) keys.grantRotate(fn, rotates);
+  if (erases) keys.grantErase(fn);
+  const writes = seals.length + rotates.length > 0;
+  const roles = [
+    ...(opens.length + indexed.length > 0 && !writes ? ['vault_reader'] : []),
+    ...(writes ? ['vault_writer'] : []),
+    ...(rotates.length > 0 ? ['vault_rotator'] : []),
+    ...(erases ? ['vault_eraser'] : []),
+  ];
+  const creates = [...new Set([...seals, ...rotates])].toSorted();
+  const reads = [...new Set(opens)].filter((name) => !creates.includes(name)).toSorted();
+  return { roles, classes: { reads, creates, ...(indexed.length > 0 && { indexes }) } };
+}
+
+const INDEX = /^[a-z][a-z0-9-]{0,62}$/;
+
+function indexesOf({ keys, indexes = {} }: SealingAccess): Readonly<Record<string, string>> {
+  const wrong = Object.keys(indexes).find((name) => !INDEX.test(name));
+  if (wrong === undefined) return indexes;
+  throw new RangeError(
+    `${keys.node.path}: "${wrong}" is no name of a blind index. Use 1-63 of a-z 0-9 -, with a letter first.`,
+  );
+}
