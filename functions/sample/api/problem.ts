@@ -62,7 +62,9 @@ export function sealingProblem(error: unknown): ProblemError | undefined {
   if (!(error instanceof SealingError)) return undefined;
   return error.code === 'SEALING_THROTTLED' || error.code === 'SEALING_UNAVAILABLE'
     ? unavailable('The keys of personal data cannot be reached. Repeat the request with the same key.', error)
-    : new ProblemError('internal', 'Personal data could not be sealed or opened. The failure was logged.', { cause: error });
+    : new ProblemError('internal', 'Personal data could not be sealed or opened. The failure was logged.', {
+        cause: error,
+      });
 }
 
 /** What a handler answers. */

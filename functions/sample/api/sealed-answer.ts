@@ -1,6 +1,12 @@
 import { isErased, isSealed, type Keyring, SealingError } from '../../../shared/sealing/index.ts';
 import { openRow, sealedRowNames } from '../sealed-rows.ts';
-import { keyReused, type PersonalAnswer, repeatedAnswer, type RequestHashes, type SealedRepeat } from './idempotency.ts';
+import {
+  keyReused,
+  type PersonalAnswer,
+  repeatedAnswer,
+  type RequestHashes,
+  type SealedRepeat,
+} from './idempotency.ts';
 import { type Answer, ProblemError } from './problem.ts';
 import { IDEMPOTENCY } from './tables.ts';
 
@@ -25,7 +31,8 @@ export async function openRepeat(
       { headers: location === null ? {} : { location } },
     );
   }
-  if (isSealed(opened)) throw new SealingError('SEALING_DENIED', 'This service may not open the answers that it keeps.');
+  if (isSealed(opened))
+    throw new SealingError('SEALING_DENIED', 'This service may not open the answers that it keeps.');
   const answer = opened as PersonalAnswer;
   if (answer.requestSha256 !== whole.toString('base64')) throw keyReused();
   return repeatedAnswer(status, location, answer.body);

@@ -1,7 +1,11 @@
 /** One line of text: neither control characters nor half a surrogate pair, of which PostgreSQL refuses some and printers the rest. */
 const line = { type: 'string', minLength: 1, pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$' } as const;
 /** The same with line breaks. */
-const lines = { type: 'string', minLength: 1, pattern: '^[^\\u0000-\\u0009\\u000b-\\u001f\\u007f\\ud800-\\udfff]*$' } as const;
+const lines = {
+  type: 'string',
+  minLength: 1,
+  pattern: '^[^\\u0000-\\u0009\\u000b-\\u001f\\u007f\\ud800-\\udfff]*$',
+} as const;
 
 export const name = { ...line, maxLength: 200 } as const;
 /** Only what every address has: which ones are in use, a mail tells. */

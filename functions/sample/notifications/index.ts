@@ -8,7 +8,11 @@ import { notificationHandlers } from './handlers.ts';
 import { mailClient } from './mail-client.ts';
 
 const log = new Logger();
-const pool = createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'notifications', log });
+const pool = createPool(databaseConfig(process.env), {
+  max: poolSize(process.env),
+  applicationName: 'notifications',
+  log,
+});
 const keyring = functionKeyring(pool);
 
 /** Consumes the queue `notifications`: one mail for each invoice that was issued, however often the message comes. No connection is held meanwhile. */

@@ -8,8 +8,10 @@ export async function noteSent(
   mailId: string,
   recipient: string | null,
 ): Promise<void> {
-  await tx.query(
-    'insert into sample.notification (event_id, invoice_id, mail_id, recipient) values ($1, $2, $3, $4)',
-    [event.id, event.aggregateId, mailId, recipient],
-  );
+  await tx.query('insert into sample.notification (event_id, invoice_id, mail_id, recipient) values ($1, $2, $3, $4)', [
+    event.id,
+    event.aggregateId,
+    mailId,
+    recipient,
+  ]);
 }
