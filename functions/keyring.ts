@@ -1,6 +1,14 @@
 import { KMS } from '@aws-sdk/client-kms';
 import { SealedOutboxError } from '../shared/errors/index.ts';
-import { createKeyring, type Keyring, kmsKeys, postgresVault, type VaultPool } from '../shared/sealing/index.ts';
+import {
+  createKeyring,
+  type Keyring,
+  type Kms,
+  kmsKeys,
+  postgresVault,
+  type VaultPool,
+} from '../shared/sealing/index.ts';
+import { emfMetrics, type Metrics } from '../shared/telemetry/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,6 +54,8 @@ function matching(env: Environment, name: string, form: RegExp, what: string): s
  * The keyring of a function: its keys are in the vault of `pool`'s database, wrapped by the KMS key of its environment. Make one for a
  * process, outside the handler: it keeps what it has loaded.
  *
+ * Counts `KmsErrors`, under the `Installation` that `OUTBOX_INSTALLATION` names.
+ *
  * @throws KeyringConfigError (`KEYRING_CONFIG`)
  */
 export function functionKeyring(pool: VaultPool, env: Environment = process.env): Keyring {
@@ -55,5 +65,31 @@ export function functionKeyring(pool: VaultPool, env: Environment = process.env)
     maxAttempts: 1,
     requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000 },
   });
-  return createKeyring({ name: vault, vault: postgresVault(pool), kms: kmsKeys({ client, keyArn }) });
+  const metrics = emfMetrics({
+    dimensions: { Installation: env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
+    write: (line) => process.stdout.write(`${line}\n`),
+    now: Date.now,
+  });
+  return createKeyring({
+    name: vault,
+    vault: postgresVault(pool),
+    kms: withErrorsCounted(kmsKeys({ client, keyArn }), metrics),
+  });
+}
+
+/** Each call that fails is one `KmsErrors` (Count), whatever the keyring then makes of it: with a key in memory nobody else may notice. */
+export function withErrorsCounted(kms: Kms, metrics: Metrics): Kms {
+  const counted = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      return await call;
+    } catch (error) {
+      metrics.add('KmsErrors', 'Count', 1);
+      throw error;
+    }
+  };
+  return {
+    generate: (context) => counted(kms.generate(context)),
+    wrap: (plaintext, context) => counted(kms.wrap(plaintext, context)),
+    unwrap: (key, context) => counted(kms.unwrap(key, context)),
+  };
 }

@@ -16,7 +16,9 @@ const mailProviderUrl = mailProviderSetting(stage.name, {
   context: app.node.tryGetContext('mailProvider'),
   variable: process.env['SEALED_OUTBOX_MAIL_PROVIDER'],
 });
-sealedOutbox(app, stage, { database, mailProviderUrl });
+// Without it the policy of the KMS key must be changed before the key can be deleted. The construct says what is wrong with it.
+const breakGlassArn: string | undefined = app.node.tryGetContext('breakGlass');
+sealedOutbox(app, stage, { database, mailProviderUrl, breakGlassArn });
 
 if (stage.name === 'local') {
   Aspects.of(app).add(dropUnknownToEmulator((line) => process.stderr.write(`${line}\n`)));

@@ -9,14 +9,19 @@
  * - `EventApi`: an HTTP API whose function writes events
  * - `Janitor`: what is no longer needed goes, on a schedule
  * - `EventArchive`: a bucket for events that go
- * - `OutboxAlarms`: alarms with a runbook each
+ * - `SealingKeys`: the KMS key of a vault, given to functions by class of data
+ * - `ErasureLog`: a bucket in which erasures are written down, outside the database
+ * - `KeyAtRisk`: tells when somebody disables or deletes that key, or changes who may
+ * - `OutboxAlarms`, `SealingAlarms`: alarms with a runbook each
  */
 export { BusToQueue, type BusToQueueProps } from './constructs/bus-to-queue.ts';
+export { ErasureLog, type ErasureLogProps } from './constructs/erasure-log.ts';
 export { EventApi, type EventApiProps } from './constructs/event-api.ts';
 export { EventArchive, type EventArchiveProps } from './constructs/event-archive.ts';
 export { EventConsumer, type EventConsumerProps } from './constructs/event-consumer.ts';
 export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
 export { Janitor, type JanitorProps } from './constructs/janitor.ts';
+export { KeyAtRisk, type KeyAtRiskProps } from './constructs/key-at-risk.ts';
 export type { FunctionDefaults } from './constructs/node-function.ts';
 export { Outbox, type OutboxProps } from './constructs/outbox.ts';
 export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';
@@ -27,3 +32,11 @@ export {
   OutboxDatabase,
   type OutboxDatabaseProps,
 } from './constructs/outbox-database.ts';
+export { SealingAlarms, type SealingAlarmsProps } from './constructs/sealing-alarms.ts';
+export type { SealingAccess } from './constructs/sealing-access.ts';
+export {
+  type ISealingKeys,
+  SealingKeys,
+  type SealingKeysAttributes,
+  type SealingKeysProps,
+} from './constructs/sealing-keys.ts';

@@ -15,16 +15,23 @@ export interface Given {
   readonly database: DatabaseConnection;
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
+  /** ARN of the role or user that alone may disable or delete the KMS key. Undefined: nobody. */
+  readonly breakGlassArn?: string | undefined;
 }
 
 /** Both stacks of a stage: data, which is kept, and service, which changes with every version. */
-export function sealedOutbox(app: App, stage: Stage, { database, mailProviderUrl }: Given): Installation {
+export function sealedOutbox(
+  app: App,
+  stage: Stage,
+  { database, mailProviderUrl, breakGlassArn }: Given,
+): Installation {
   const name = `sealed-outbox-${stage.name}`;
   const data = new DataStack(app, 'Data', {
     stackName: `${name}-data`,
-    description: 'Sealed Outbox: queues, bus and topics',
+    description: 'Sealed Outbox: queues, bus, topics, keys',
     terminationProtection: stage.keepsData,
     stage,
+    breakGlassArn,
   });
   const service = new ServiceStack(app, 'Service', {
     stackName: `${name}-service`,
@@ -37,6 +44,7 @@ export function sealedOutbox(app: App, stage: Stage, { database, mailProviderUrl
     bus: data.bus,
     mailProviderUrl,
     alarmTopic: data.alarmTopic,
+    keys: data.keys,
     archive: data.archive,
   });
   Tags.of(app).add('sealed-outbox:stage', stage.name);

@@ -1,7 +1,6 @@
 import {
   alone,
   ensureLogins,
-  type Login,
   type LoginAuth,
   migrate,
   type MigrationReport,
@@ -10,18 +9,19 @@ import {
 } from '../../shared/database/index.ts';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
+import type { FunctionLogin } from './logins.ts';
 
 export interface InstallOptions {
   /** Holds `outbox/`, `inbox/`, `vault/` and `sample/` with their numbered SQL. */
   readonly directory: string;
-  readonly logins: readonly Login[];
+  readonly logins: readonly FunctionLogin[];
   readonly loginAuth: LoginAuth;
   readonly catalogue: Catalogue;
   readonly log: Log;
 }
 
 export interface InstallReport extends MigrationReport {
-  /** Users that exist now, with exactly their roles. */
+  /** Users that exist now, with exactly their roles and their classes in the vault. */
   readonly logins: readonly string[];
   /** Event types of the catalogue, each version counted. */
   readonly eventTypes: number;
@@ -45,6 +45,10 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   const report = await migrate(client, migrations, (migration) => log.info('applying', { migration }));
   if (report.newer.length > 0) log.warn('the database is newer than this version', { newer: report.newer });
   await ensureLogins(client, options.logins, options.loginAuth);
+  for (const { user, vault } of options.logins) {
+    // A login that was given classes once and is no longer loses them here.
+    await client.query('select vault.set_access($1, $2, $3)', [user, vault?.reads ?? [], vault?.creates ?? []]);
+  }
   const rows = catalogueRows(options.catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
   const done: InstallReport = {

@@ -1,12 +1,22 @@
 import type { Login } from '../../shared/database/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
 
+/** A login, and the classes of sealed data that it gets in the vault: exactly these, and none where nothing is said. */
+export interface FunctionLogin extends Login {
+  readonly vault?: {
+    /** Classes whose keys it reads. */
+    readonly reads: readonly string[];
+    /** Classes of which it also creates keys of persons, and the first branch key. */
+    readonly creates: readonly string[];
+  };
+}
+
 /**
- * The variable `DATABASE_LOGINS`: `[{"user":"sealed_relay","roles":["outbox_relay"],"connections":4}]`.
+ * The variable `DATABASE_LOGINS`: `[{"user":"sealed_api","roles":["outbox_writer","vault_writer"],"connections":4,"vault":{"reads":["tax"],"creates":["contact"]}}]`.
  *
  * @throws SealedOutboxError `LOGINS_SETTING` when it is missing or has another shape
  */
-export function loginsFrom(variable: string | undefined): readonly Login[] {
+export function loginsFrom(variable: string | undefined): readonly FunctionLogin[] {
   let value: unknown;
   try {
     value = JSON.parse(variable ?? '');
@@ -16,15 +26,25 @@ export function loginsFrom(variable: string | undefined): readonly Login[] {
   if (!Array.isArray(value) || !value.every(isLogin)) {
     throw new SealedOutboxError(
       'LOGINS_SETTING',
-      'DATABASE_LOGINS must be a JSON list of {"user", "roles", "connections"?}: nothing was migrated. The deployment writes it.',
+      'DATABASE_LOGINS must be a JSON list of {"user", "roles", "connections"?, "vault"?}: nothing was migrated. The deployment writes it.',
     );
   }
   return value;
 }
 
-function isLogin(value: unknown): value is Login {
+function isLogin(value: unknown): value is FunctionLogin {
   if (typeof value !== 'object' || value === null) return false;
-  const { user, roles, connections } = value as Record<string, unknown>;
+  const { user, roles, connections, vault } = value as Record<string, unknown>;
   const limited = connections === undefined || (Number.isInteger(connections) && Number(connections) >= 1);
-  return limited && typeof user === 'string' && Array.isArray(roles) && roles.every((role) => typeof role === 'string');
+  return limited && typeof user === 'string' && areNames(roles) && (vault === undefined || areClasses(vault));
+}
+
+function areClasses(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { reads, creates } = value as Record<string, unknown>;
+  return areNames(reads) && areNames(creates);
+}
+
+function areNames(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string');
 }

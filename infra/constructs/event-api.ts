@@ -1,4 +1,4 @@
-import { Duration } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
 import { AccessLogFormat } from 'aws-cdk-lib/aws-apigateway';
 import {
   HttpApi,
@@ -48,6 +48,7 @@ export class EventApi extends Construct {
       // API Gateway waits 30 s; a function that works longer works for nobody.
       timeout: Duration.seconds(25),
       memorySize: 1024,
+      environment: { OUTBOX_INSTALLATION: Stack.of(this).stackName, ...props.environment },
     });
     props.database.connect(this.function, props.login, props.connections ?? 40);
 

@@ -1,15 +1,9 @@
-import { Duration, Stack, Validations } from 'aws-cdk-lib';
+import { Duration, Validations } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { IFunction } from 'aws-cdk-lib/aws-lambda';
-import {
-  BlockPublicAccess,
-  Bucket,
-  BucketEncryption,
-  type CfnBucket,
-  ObjectOwnership,
-  StorageClass,
-} from 'aws-cdk-lib/aws-s3';
+import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership, StorageClass } from 'aws-cdk-lib/aws-s3';
 import { Construct, type IConstruct } from 'constructs';
+import { arnInFindings } from './bucket-findings.ts';
 
 export interface EventArchiveProps {
   /** Objects are deleted after so long. Default: never. */
@@ -55,16 +49,9 @@ export class EventArchive extends Construct {
     const resource = this.bucket.arnForObjects('events/*');
     fn.addToRolePolicy(new PolicyStatement({ actions: ['s3:PutObject'], resources: [resource] }));
     Validations.of(fn.role ?? fn).acknowledge({
-      id: `AwsSolutions-IAM5[Resource::${this.arnAsFound(fn)}/events/*]`,
+      id: `AwsSolutions-IAM5[Resource::${arnInFindings(this.bucket, fn)}/events/*]`,
       reason:
         'PutObject only, below one prefix of one bucket: the names of new objects are made of what is in them, so nothing shorter than a wildcard names them. It may neither read nor list nor delete.',
     });
-  }
-
-  /** As cdk-nag names the bucket's ARN in its finding: the export of another stack, or the resource of this one. */
-  private arnAsFound(from: IConstruct): string {
-    const home = Stack.of(this);
-    if (Stack.of(from) === home) return `<${home.getLogicalId(this.bucket.node.defaultChild as CfnBucket)}.Arn>`;
-    return home.resolve(home.exportValue(this.bucket.bucketArn))['Fn::ImportValue'];
   }
 }

@@ -6,6 +6,7 @@ import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
+import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
 
 /** Where an existing PostgreSQL is and how functions prove who they are. */
 export interface DatabaseConnection {
@@ -26,10 +27,23 @@ export type DatabaseAuth =
   /** For a database on this machine only: the functions refuse it for any other host. Ends up in the template. */
   | { readonly kind: 'password'; readonly password: string };
 
-/** A login user of the database and the group roles that it is a member of. */
+/** A login user of the database, the group roles that it is a member of, and the classes of sealed data that it works with. */
 export interface DatabaseLogin {
   readonly user: string;
   readonly roles: readonly string[];
+  /**
+   * What it seals and opens. The function is given the keys of these classes in KMS, the login the roles of the vault that this needs,
+   * for these classes only. Default: nothing.
+   */
+  readonly sealing?: SealingAccess | undefined;
+}
+
+/** A login as `functions/migrate` creates it. */
+interface InstalledLogin {
+  readonly user: string;
+  readonly roles: readonly string[];
+  readonly connections: number;
+  readonly vault?: VaultClasses;
 }
 
 export interface OutboxDatabaseProps extends FunctionDefaults {
@@ -65,7 +79,7 @@ export class OutboxDatabase extends Construct {
   private readonly connection: DatabaseConnection;
   private readonly trigger: Trigger;
   private readonly certificateAuthorities: LayerVersion | undefined;
-  private readonly logins: (DatabaseLogin & { readonly connections: number })[] = [];
+  private readonly logins: InstalledLogin[] = [];
   private readonly maxConnections: number;
 
   constructor(scope: Construct, id: string, props: OutboxDatabaseProps) {
@@ -100,10 +114,16 @@ export class OutboxDatabase extends Construct {
    *
    * @param connections at once, of all sandboxes of `fn` together: how many there may be times the size of their pools. The server holds the
    * user to it. Default: 2, for a scheduled function with one.
-   * @throws RangeError when the functions together may open more than `maxConnections`
+   * @throws RangeError when the functions together may open more than `maxConnections`, and where `login.sealing` names no class or one that is none
    */
   connect(fn: LambdaFunction, login: DatabaseLogin, connections: number = SCHEDULED_CONNECTIONS): void {
-    this.logins.push({ ...login, connections });
+    const { user, roles, sealing } = login;
+    const given = sealing === undefined ? undefined : giveClasses(fn, sealing);
+    this.logins.push(
+      given === undefined
+        ? { user, roles, connections }
+        : { user, roles: [...roles, ...given.roles], connections, vault: given.classes },
+    );
     const sum = this.logins.reduce((total, it) => total + it.connections, MIGRATOR_CONNECTIONS);
     if (sum > this.maxConnections) {
       throw new RangeError(
@@ -111,7 +131,7 @@ export class OutboxDatabase extends Construct {
           'Lower maxConcurrency or connections of a function, or raise maxConnections as far as the server allows.',
       );
     }
-    this.giveAccess(fn, login.user);
+    this.giveAccess(fn, user);
     this.trigger.executeBefore(fn);
   }
 

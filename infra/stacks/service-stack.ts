@@ -9,10 +9,12 @@ import {
   EventApi,
   EventConsumer,
   type EventQueue,
+  type ISealingKeys,
   Janitor,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
+  SealingAlarms,
 } from '../index.ts';
 import type { Stage } from '../stages.ts';
 
@@ -26,6 +28,8 @@ export interface ServiceStackProps extends StackProps {
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
   readonly alarmTopic: ITopic;
+  /** Of the vault in the database. */
+  readonly keys: ISealingKeys;
   /** Where events go before they are deleted. Without one they are deleted only. */
   readonly archive: EventArchive | undefined;
 }
@@ -34,7 +38,7 @@ export interface ServiceStackProps extends StackProps {
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, props: ServiceStackProps) {
     super(scope, id, props);
-    const { stage, ledgerQueue, analyticsQueue, notificationsQueue } = props;
+    const { stage, keys, ledgerQueue, analyticsQueue, notificationsQueue } = props;
     const defaults = { logRetention: stage.logRetention };
 
     const database = new OutboxDatabase(this, 'Database', {
@@ -73,7 +77,11 @@ export class ServiceStack extends Stack {
       entry: 'functions/sample/notifications/index.ts',
       source: notificationsQueue,
       database,
-      login: { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'] },
+      login: {
+        user: 'sealed_notifications',
+        roles: ['sample_notifications', 'inbox_consumer'],
+        sealing: { keys, opens: ['contact'] },
+      },
       timeout: stage.consumerTimeout,
       environment: { MAIL_PROVIDER_URL: props.mailProviderUrl },
     });
@@ -82,7 +90,11 @@ export class ServiceStack extends Stack {
       entry: 'functions/sample/api/index.ts',
       routes: ['POST /invoices', 'GET /invoices/{id}', 'POST /invoices/{id}/payments', 'GET /openapi.json'],
       database,
-      login: { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'] },
+      login: {
+        user: 'sealed_api',
+        roles: ['sample_api', 'outbox_writer'],
+        sealing: { keys, seals: ['contact', 'tax', 'bank'] },
+      },
       access: stage.apiAccess,
     });
     const janitor = new Janitor(this, 'Janitor', {
@@ -102,6 +114,11 @@ export class ServiceStack extends Stack {
       queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
       consumers: [ledger, analytics, notifications].map(({ consumer }) => consumer),
       topic: props.alarmTopic,
+    });
+    new SealingAlarms(this, 'SealingAlarms', {
+      installation: outbox.installation,
+      topic: props.alarmTopic,
+      period: stage.alarms.period,
     });
 
     // Where a runbook says "look for errors", this is the place.

@@ -33,6 +33,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         `sealed-outbox-${stage}-service-prune-lag-outbox`,
         `sealed-outbox-${stage}-service-prune-lag-inbox`,
         `sealed-outbox-${stage}-service-unroutable`,
+        `sealed-outbox-${stage}-service-kms-errors`,
       ]),
     );
   });
@@ -47,6 +48,8 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     }
     // SQS stops reporting for a queue that nobody uses.
     expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
+    // A function writes it where KMS fails, and nothing otherwise.
+    expect(named('kms-errors')?.['TreatMissingData']).toBe('notBreaching');
   });
 
   it('read the metrics that docs/observability.md says, and no other of ours', () => {
@@ -113,6 +116,12 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       Dimensions: [{ Name: 'Area', Value: 'inbox' }, installation],
       Threshold: 86_400,
       Period: 900,
+    });
+    expect(named('kms-errors')).toMatchObject({
+      MetricName: 'KmsErrors',
+      Dimensions: [installation],
+      Statistic: 'Sum',
+      Threshold: 0,
     });
     expect(named('unroutable')).toMatchObject({ MetricName: 'Unroutable', Dimensions: [installation], Threshold: 0 });
     expect(named('dead-letters-ledger')).toMatchObject({

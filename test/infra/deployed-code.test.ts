@@ -84,6 +84,12 @@ describe('a synthesis of stage prod', () => {
         ),
         expect.stringMatching(/^PutObject only, below one prefix of one bucket/),
       ],
+      [
+        expect.stringMatching(
+          /^AwsSolutions-IAM5\[Resource::sealed-outbox-prod-data:\w*ErasuresBucket\w+\/entry\/\*\]$/,
+        ),
+        expect.stringMatching(/^Entries of the log of erasures/),
+      ],
       ['AwsSolutions-S1', expect.stringContaining('CloudTrail')],
     ]);
     const wildcards = suppressed.filter(({ id }) => id.startsWith('AwsSolutions-IAM5')).map(({ Type }) => Type);

@@ -103,8 +103,18 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       { user: 'sealed_monitor', roles: ['outbox_monitor', 'inbox_monitor'], connections: 2 },
       { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'], connections: 44 },
       { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 44 },
-      { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer'], connections: 44 },
-      { user: 'sealed_api', roles: ['sample_api', 'outbox_writer'], connections: 40 },
+      {
+        user: 'sealed_notifications',
+        roles: ['sample_notifications', 'inbox_consumer', 'vault_reader'],
+        connections: 44,
+        vault: { reads: ['contact'], creates: [] },
+      },
+      {
+        user: 'sealed_api',
+        roles: ['sample_api', 'outbox_writer', 'vault_writer'],
+        connections: 40,
+        vault: { reads: [], creates: ['bank', 'contact', 'tax'] },
+      },
       {
         user: 'sealed_janitor',
         roles: ['outbox_janitor', ...(stage === 'dev' ? [] : ['outbox_archiver']), 'inbox_janitor', 'sample_janitor'],

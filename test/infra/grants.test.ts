@@ -61,11 +61,17 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     }
   });
 
+  const KEYS: Readonly<Record<string, string[]>> = {
+    api: ['kms:Decrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket'],
+    notifications: ['kms:Decrypt', 's3:GetObject', 's3:ListBucket'],
+  };
+
   it.each(['ledger', 'analytics', 'notifications'])('let %s receive and acknowledge, never send', (name) => {
     expect(actionsOf(name)).toEqual(
       new Set([
         ...LOGS,
         ...CONNECT,
+        ...(KEYS[name] ?? []),
         'sqs:ChangeMessageVisibility',
         'sqs:DeleteMessage',
         'sqs:GetQueueAttributes',
@@ -75,8 +81,8 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     );
   });
 
-  it.each(['api', 'monitor', 'migrate'])('let %s touch no queue at all: only the database', (name) => {
-    expect(actionsOf(name)).toEqual(new Set([...LOGS, ...CONNECT]));
+  it.each(['api', 'monitor', 'migrate'])('let %s touch no queue at all: only the database, and its keys', (name) => {
+    expect(actionsOf(name)).toEqual(new Set([...LOGS, ...CONNECT, ...(KEYS[name] ?? [])]));
   });
 
   it('give each function a database user of its own', () => {
@@ -98,25 +104,31 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     expect(added).toHaveLength(archive.length);
   });
 
-  it('allow nothing on everything, and only one act on what is not named in full: to add to the archive', () => {
+  it('allow nothing on everything, and what is not named in full only below a prefix: adding to the archive, reading the log of erasures', () => {
     const allowed = policies
       .flatMap(([, policy]) => statementsIn(policy))
       .filter(({ Effect }) => Effect === 'Allow')
       .map(({ Action, Resource }) => ({ Action, Resource }));
     expect(allowed.length).toBeGreaterThan(8);
-    const archive = expect.stringMatching(
-      new RegExp(`^sealed-outbox-${stage}-data:ExportsOutputFnGetAttArchiveBucket\\w+Arn\\w+$`),
-    ) as string;
-    expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(
-      stage === 'dev'
-        ? []
-        : [
-            {
-              Action: 's3:PutObject',
-              Resource: { 'Fn::Join': ['', [{ 'Fn::ImportValue': archive }, '/events/*']] },
-            },
-          ],
-    );
+    const below = (bucket: string, prefix: string) => ({
+      'Fn::Join': [
+        '',
+        [
+          {
+            'Fn::ImportValue': expect.stringMatching(
+              new RegExp(`^sealed-outbox-${stage}-data:ExportsOutputFnGetAtt${bucket}Bucket\\w+Arn\\w+$`),
+            ) as string,
+          },
+          `/${prefix}/*`,
+        ],
+      ],
+    });
+    const expected = [
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
+      ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events') }]),
+    ];
+    expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(expected);
   });
 
   it("use no ready-made policy, but for CDK's own function behind the trigger", () => {

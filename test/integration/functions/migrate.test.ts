@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { install } from '../../../functions/migrate/install.ts';
 import { definition } from '../../../functions/sample/catalogue/definition.ts';
-import type { Login } from '../../../shared/database/index.ts';
+import type { FunctionLogin } from '../../../functions/migrate/logins.ts';
 import { testDatabase } from '../../support/database.ts';
 import { LOGINS } from '../../support/logins.ts';
 import { recordingLog } from '../../support/recorders.ts';
 
 const database = await testDatabase();
 
-async function installed(logins: readonly Login[] = LOGINS) {
+async function installed(logins: readonly FunctionLogin[] = LOGINS) {
   const log = recordingLog();
   const client = await database.client('sealed_migrator');
   const config = database.config('sealed_migrator');
@@ -42,6 +42,50 @@ describe('the migrate function', () => {
     } finally {
       await database.pool('sealed_migrator').query(`drop role if exists ${logins.map(({ user }) => user).join(', ')}`);
     }
+  });
+
+  it('gives each login exactly its classes in the vault, and takes away what is no longer declared', async () => {
+    const { client } = await installed();
+    const created = async () => {
+      const { rows } = await client.query(
+        `select login::text, class, may_create from vault.class_access where login in ('sealed_sealer', 'sealed_opener') order by 1, 2`,
+      );
+      return rows.map(({ login, class: name, may_create }) => `${login} ${may_create ? 'creates' : 'reads'} ${name}`);
+    };
+    const declare = async (sealer: FunctionLogin['vault'], opener: FunctionLogin['vault']) => {
+      const logins: FunctionLogin[] = [
+        { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'], ...(sealer && { vault: sealer }) },
+        { user: 'sealed_opener', roles: ['inbox_consumer', 'vault_reader'], ...(opener && { vault: opener }) },
+      ];
+      await installed(logins);
+    };
+    await declare({ reads: ['tax'], creates: ['contact', 'bank'] }, { reads: ['contact'], creates: [] });
+    expect(await created()).toEqual([
+      'sealed_opener reads contact',
+      'sealed_sealer creates bank',
+      'sealed_sealer creates contact',
+      'sealed_sealer reads tax',
+    ]);
+    // What each really sees, and may not do.
+    const insert = `insert into vault.branch_key (class, version, kms_key, wrapped) values ($1, 1, 'key', 'bytes')`;
+    const sealer = await database.client('sealed_sealer');
+    const opener = await database.client('sealed_opener');
+    for (const name of ['contact', 'bank']) await sealer.query(insert, [name]);
+    await expect(sealer.query(insert, ['tax'])).rejects.toMatchObject({ code: '42501' });
+    await expect(sealer.query(insert, ['health'])).rejects.toMatchObject({ code: '42501' });
+    await expect(opener.query(insert, ['contact'])).rejects.toMatchObject({ code: '42501' });
+    const seen = await opener.query('select class from vault.branch_key');
+    expect(seen.rows).toEqual([{ class: 'contact' }]);
+    for (const user of [sealer, opener]) {
+      await expect(user.query(`select vault.set_access(current_user, '{tax}', '{}')`)).rejects.toMatchObject({
+        code: '42501',
+      });
+    }
+
+    await declare({ reads: ['contact'], creates: [] }, undefined);
+    expect(await created()).toEqual(['sealed_sealer reads contact']);
+    expect((await opener.query('select class from vault.branch_key')).rows).toEqual([]);
+    await expect(sealer.query(insert, ['contact'])).rejects.toMatchObject({ code: '42501' });
   });
 
   it('installs the routes of the catalogue, so that an event has somewhere to go', async () => {

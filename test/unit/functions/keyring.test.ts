@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { functionKeyring, keyringConfig, KeyringConfigError } from '../../../functions/keyring.ts';
+import { functionKeyring, keyringConfig, KeyringConfigError, withErrorsCounted } from '../../../functions/keyring.ts';
+import type { KmsContext } from '../../../shared/sealing/index.ts';
+import { fakeKms } from '../../support/keyring.ts';
+import { recordingMetrics } from '../../support/recorders.ts';
 
 const environment = {
   SEALING_VAULT: 'invoices',
@@ -36,5 +39,27 @@ describe('the environment of a keyring', () => {
     const keyring = functionKeyring(pool, { ...environment, AWS_REGION: 'eu-central-1' });
     const keys = await keyring.keysToSeal([]);
     expect(keys('contact', { kind: 'customer', id: '1' })).toBeUndefined();
+  });
+});
+
+describe('calls of KMS', () => {
+  const context: KmsContext = { vault: 'invoices', class: 'contact', version: '1', purpose: 'branch' };
+
+  it('are counted where they fail, and only there', async () => {
+    const kms = fakeKms();
+    const metrics = recordingMetrics();
+    const counted = withErrorsCounted(kms, metrics);
+    const key = await counted.generate(context);
+    expect(await counted.unwrap(key, context)).toEqual(key.plaintext);
+    expect(metrics.sum('KmsErrors')).toBe(0);
+    kms.failure = 'SEALING_THROTTLED';
+    for (const call of [
+      counted.generate(context),
+      counted.wrap(key.plaintext, context),
+      counted.unwrap(key, context),
+    ]) {
+      await expect(call).rejects.toMatchObject({ code: 'SEALING_THROTTLED' });
+    }
+    expect(metrics.sum('KmsErrors')).toBe(3);
   });
 });

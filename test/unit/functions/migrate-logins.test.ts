@@ -10,6 +10,8 @@ describe('DATABASE_LOGINS', () => {
     expect(loginsFrom('[{"user":"a","roles":[],"connections":40}]')).toEqual([
       { user: 'a', roles: [], connections: 40 },
     ]);
+    const withClasses = { user: 'a', roles: [], vault: { reads: ['tax'], creates: ['contact'] } };
+    expect(loginsFrom(JSON.stringify([withClasses]))).toEqual([withClasses]);
     expect(loginsFrom('[]')).toEqual([]);
   });
 
@@ -26,6 +28,9 @@ describe('DATABASE_LOGINS', () => {
     '[{"user":"a","roles":[],"connections":0}]',
     '[{"user":"a","roles":[],"connections":1.5}]',
     '[{"user":"a","roles":[],"connections":"40"}]',
+    '[{"user":"a","roles":[],"vault":null}]',
+    '[{"user":"a","roles":[],"vault":{"reads":["tax"]}}]',
+    '[{"user":"a","roles":[],"vault":{"reads":["tax"],"creates":"contact"}}]',
   ])('is refused as %s before anything is done', (variable) => {
     expect(() => loginsFrom(variable)).toThrow(expect.objectContaining({ code: 'LOGINS_SETTING' }));
   });

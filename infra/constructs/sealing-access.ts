@@ -1,0 +1,53 @@
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import type { ISealingKeys } from './sealing-keys.ts';
+
+/** The classes of data that a function works with: what it is given in KMS and in the database's vault. */
+export interface SealingAccess {
+  readonly keys: ISealingKeys;
+  /** Classes that it seals: it creates keys of persons, and opens what is of these classes. */
+  readonly seals?: readonly string[];
+  /** Classes that it opens only. */
+  readonly opens?: readonly string[];
+  /** Classes over whose values it computes blind indexes. */
+  readonly indexes?: readonly string[];
+  /** Classes whose keys it rotates, and whose canary values it opens: the janitor. */
+  readonly rotates?: readonly string[];
+  /** True: it erases persons, of all classes. */
+  readonly erases?: boolean;
+}
+
+/** As `functions/migrate` gives it to a login by `vault.set_access`. */
+export interface VaultClasses {
+  readonly reads: readonly string[];
+  readonly creates: readonly string[];
+}
+
+/**
+ * Gives `fn` its classes in KMS.
+ *
+ * @returns what its login needs in the database for the same classes: roles, and rows of `vault.class_access`
+ * @throws RangeError where nothing is declared, or a name is no class
+ */
+export function giveClasses(
+  fn: LambdaFunction,
+  sealing: SealingAccess,
+): { readonly roles: readonly string[]; readonly classes: VaultClasses } {
+  const { keys, seals = [], indexes = [], rotates = [], erases = false } = sealing;
+  const opens = (sealing.opens ?? []).filter((name) => !seals.includes(name));
+  const nothing = [opens, seals, indexes, rotates].every((classes) => classes.length === 0) && !erases;
+  // Also where nothing is declared, which it refuses.
+  if (opens.length > 0 || nothing) keys.grantOpen(fn, opens);
+  if (seals.length > 0) keys.grantSeal(fn, seals);
+  if (indexes.length > 0) keys.grantIndex(fn, indexes);
+  if (rotates.length > 0) keys.grantRotate(fn, rotates);
+  if (erases) keys.grantErase(fn);
+  const roles = [
+    ...(opens.length > 0 && seals.length === 0 ? ['vault_reader'] : []),
+    ...(seals.length > 0 ? ['vault_writer'] : []),
+    ...(rotates.length > 0 ? ['vault_rotator'] : []),
+    ...(erases ? ['vault_eraser'] : []),
+  ];
+  const creates = [...new Set([...seals, ...rotates])].toSorted();
+  const reads = [...new Set([...opens, ...indexes])].filter((name) => !creates.includes(name)).toSorted();
+  return { roles, classes: { reads, creates } };
+}
