@@ -27,5 +27,6 @@ alter table sample.idempotency
   add column sealed_answer sample.sealed,      -- contact
   add check (body is null or sealed_answer is null);
 
-grant select, insert, update on sample.customer to sample_api;
+grant select, insert on sample.customer to sample_api;
+grant update (name, email, address, tax_id, iban, updated_at) on sample.customer to sample_api;
 grant update (sealed_answer) on sample.idempotency to sample_api;
