@@ -19,8 +19,8 @@ const NOTED = {
 /** What is recorded of the provider's answer. */
 export interface RecordedMail {
   readonly id: string;
-  /** Sealed; null where the event named no customer. */
-  readonly to: string | null;
+  /** Sealed; null where the event named no customer, and not there in what older versions recorded. */
+  readonly to?: string | null;
 }
 
 /** Seals the address of an answer. Loads the key before the call: afterwards nothing may go wrong that can be avoided. */
@@ -36,6 +36,7 @@ export async function recorder(
 
 /** A mail that was sent, with the keys to move its address. */
 export interface SentMail extends RecordedMail {
+  readonly to: string | null;
   readonly keys: OpeningKeys;
 }
 
