@@ -68,6 +68,14 @@ export class ErasureLog extends Construct {
     this.allow(fn, [ENTRIES], ['s3:GetObject']);
   }
 
+  /**
+   * Lets `fn` read the key under which entries name persons, which KMS must unwrap: who seals would otherwise make a new key for a person whom a restored
+   * backup does not know. Functions that seal get it with their keys.
+   */
+  grantRecognise(fn: LambdaFunction): void {
+    this.allow(fn, [SUBJECT_KEY], ['s3:GetObject']);
+  }
+
   /** Lets `fn` write the next entry, and read all; it can neither change nor delete one. */
   grantErase(fn: LambdaFunction): void {
     this.allow(fn, [ENTRIES, SUBJECT_KEY], ['s3:GetObject', 's3:PutObject']);

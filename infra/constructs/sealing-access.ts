@@ -41,9 +41,10 @@ export function giveClasses(
   if (indexes.length > 0) keys.grantIndex(fn, indexes);
   if (rotates.length > 0) keys.grantRotate(fn, rotates);
   if (erases) keys.grantErase(fn);
+  const writes = seals.length + rotates.length > 0;
   const roles = [
-    ...(opens.length > 0 && seals.length === 0 ? ['vault_reader'] : []),
-    ...(seals.length > 0 ? ['vault_writer'] : []),
+    ...(opens.length + indexes.length > 0 && !writes ? ['vault_reader'] : []),
+    ...(writes ? ['vault_writer'] : []),
     ...(rotates.length > 0 ? ['vault_rotator'] : []),
     ...(erases ? ['vault_eraser'] : []),
   ];

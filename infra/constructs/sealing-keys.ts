@@ -18,7 +18,10 @@ export interface ISealingKeys extends IConstruct {
    * `OutboxDatabase.connect`, which gives both.
    */
   grantOpen(fn: LambdaFunction, classes: readonly string[]): void;
-  /** Lets `fn` seal values of these classes, and open them: `kms:GenerateDataKey` besides, for a class's first branch key. */
+  /**
+   * Lets `fn` seal values of these classes, and open them: `kms:GenerateDataKey` besides, for a class's first branch key. Where there is a log of erasures it can tell
+   * whether a person is in it.
+   */
   grantSeal(fn: LambdaFunction, classes: readonly string[]): void;
   /** Lets `fn` compute blind indexes over values of these classes: `kms:Decrypt` and `kms:GenerateDataKey` for their index keys. */
   grantIndex(fn: LambdaFunction, classes: readonly string[]): void;
@@ -108,6 +111,9 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
 
   grantSeal(fn: LambdaFunction, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:GenerateDataKey'], 'branch', this.valid(classes));
+    if (this.erasureLog === undefined) return;
+    this.allow(fn, ['kms:Decrypt'], 'erasure', 'erasure');
+    this.erasureLog.grantRecognise(fn);
   }
 
   grantIndex(fn: LambdaFunction, classes: readonly string[]): void {

@@ -13,6 +13,7 @@ const HEALTHY_WITHIN_MS = 60_000;
  * Starts the emulator and waits until it answers.
  *
  * @param temporary a directory for its files, outside the repository, removed by the caller
+ * @param also variables of its own, such as `AUTH: 'true'`: it then refuses what IAM policies do not allow
  * @throws LocalCloudProblem `LOCAL_EMULATOR` with the end of its log
  */
 export async function startMiniStack(
@@ -20,6 +21,7 @@ export async function startMiniStack(
   python: string,
   port: number,
   temporary: string,
+  also: Readonly<Record<string, string>> = {},
 ): Promise<Child> {
   const child = supervisor.start({
     name: 'ministack',
@@ -36,6 +38,7 @@ export async function startMiniStack(
       SFTP_ENABLED: '0',
       DOCKER_HOST: `unix://${join(temporary, 'no-docker')}`, // it would tidy up containers of other installations
       TMPDIR: temporary, // the functions' code, unpacked
+      ...also,
     },
   });
   await untilHealthy(supervisor, child, `http://127.0.0.1:${port}/_ministack/health`, HEALTHY_WITHIN_MS, () =>

@@ -125,7 +125,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     });
     const expected = [
       { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
-      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
+      { Action: 's3:GetObject', Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')] },
       ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events') }]),
     ];
     expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(expected);

@@ -364,7 +364,10 @@ describe('a login of your own', () => {
       { seals: ['contact'], opens: ['contact', 'tax'] },
       { roles: ['vault_writer'], reads: ['tax'], creates: ['contact'] },
     ],
-    [{ rotates: ['tax', 'contact'] }, { roles: ['vault_rotator'], reads: [], creates: ['contact', 'tax'] }],
+    [
+      { rotates: ['tax', 'contact'] },
+      { roles: ['vault_writer', 'vault_rotator'], reads: [], creates: ['contact', 'tax'] },
+    ],
     [{ erases: true }, { roles: ['vault_eraser'], reads: [], creates: [] }],
   ])('that declares %j gets the same in the vault', (sealing, expected) => {
     expect(installed(sealing)).toEqual(expected);

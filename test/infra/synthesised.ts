@@ -5,7 +5,7 @@ import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { clearValuesSetting } from '../../infra/clear-values-setting.ts';
 import { databaseSetting } from '../../infra/database-setting.ts';
-import { sealedOutbox } from '../../infra/sealed-outbox.ts';
+import { type Given, sealedOutbox } from '../../infra/sealed-outbox.ts';
 import { type StageName, stages } from '../../infra/stages.ts';
 import { afterAll } from 'vitest';
 
@@ -69,11 +69,11 @@ export const LOCAL_PASSWORD = 'password-of-the-local-database';
 const LOCAL_DATABASE = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'outbox', password: LOCAL_PASSWORD });
 
 /** Both templates of a stage, as `cdk synth` makes them, without bundles. */
-export function synthesise(stage: StageName, app = emptyApp()): Synthesised {
+export function synthesise(stage: StageName, app = emptyApp(), more: Pick<Given, 'breakGlassArn'> = {}): Synthesised {
   const database = databaseSetting(stage, { context: awsDatabase(), variable: LOCAL_DATABASE });
   const mailProviderUrl = 'https://mail.example.com';
   const apiEnvironment = clearValuesSetting(stage, undefined);
-  const stacks = sealedOutbox(app, stages[stage], { database, mailProviderUrl, apiEnvironment });
+  const stacks = sealedOutbox(app, stages[stage], { database, mailProviderUrl, apiEnvironment, ...more });
   const data = Template.fromStack(stacks.data);
   const service = Template.fromStack(stacks.service);
   const resources: Synthesised['resources'] = (type) =>
