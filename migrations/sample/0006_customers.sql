@@ -21,6 +21,9 @@ alter table sample.invoice
   add column note         sample.sealed,       -- contact
   add column descriptions sample.sealed;       -- contact: of the lines, in their order, as one value
 
+-- A customer's invoices: where its personal data is cleared or looked for.
+create index invoice_customer on sample.invoice (customer_id);
+
 -- An answer with personal data, together with the hash of its request: a hash in clear would tell whoever can guess the rest of a
 -- request one short number in it, such as a tax id. Then `body` is null and `request_sha256` covers method and path only.
 alter table sample.idempotency

@@ -349,9 +349,8 @@ describe('a login of your own', () => {
       code: Code.fromInline('0'),
     });
     database.connect(fn, { user: 'shop', roles: [], sealing: { keys, ...sealing } });
-    const [migrate] = Object.values(Template.fromStack(stack).findResources('AWS::Lambda::Function') as object).filter(
-      (it) => 'DATABASE_LOGINS' in variablesOf(it as Resource),
-    );
+    const functions = Object.values(Template.fromStack(stack).findResources('AWS::Lambda::Function') as object);
+    const migrate = functions.find((it) => 'DATABASE_LOGINS' in variablesOf(it as Resource));
     const [{ roles, vault }] = JSON.parse(variablesOf(migrate as Resource)['DATABASE_LOGINS']) as [
       { roles: string[]; vault: object },
     ];

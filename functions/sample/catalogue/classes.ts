@@ -1,11 +1,11 @@
 /**
  * The classes of personal data in this service, and when a person's key of each is destroyed: when somebody asks for it, or a period after
- * that. Tax ids and accounts belong to invoices, which the law has kept for ten years (ISO 8601 durations).
+ * that, in days. Tax ids and accounts belong to invoices, which the law has kept for ten years.
  */
 export const classes = {
   contact: { erase: 'onRequest' },
-  tax: { erase: { after: 'P10Y' } },
-  bank: { erase: { after: 'P10Y' } },
+  tax: { erase: { after: 3653 } },
+  bank: { erase: { after: 3653 } },
 } as const;
 
 export type DataClass = keyof typeof classes;
