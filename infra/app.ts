@@ -1,5 +1,6 @@
 import { App, Aspects, CloudFormationValidatePlugin, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
+import { clearValuesSetting } from './clear-values-setting.ts';
 import { databaseSetting } from './database-setting.ts';
 import { dropUnknownToEmulator } from './local-template.ts';
 import { mailProviderSetting } from './mail-provider-setting.ts';
@@ -18,7 +19,8 @@ const mailProviderUrl = mailProviderSetting(stage.name, {
 });
 // Without it the policy of the KMS key must be changed before the key can be deleted. The construct says what is wrong with it.
 const breakGlassArn: string | undefined = app.node.tryGetContext('breakGlass');
-sealedOutbox(app, stage, { database, mailProviderUrl, breakGlassArn });
+const apiEnvironment = clearValuesSetting(stage.name, app.node.tryGetContext('clearValuesFor'));
+sealedOutbox(app, stage, { database, mailProviderUrl, apiEnvironment, breakGlassArn });
 
 if (stage.name === 'local') {
   Aspects.of(app).add(dropUnknownToEmulator((line) => process.stderr.write(`${line}\n`)));

@@ -15,6 +15,8 @@ export interface Given {
   readonly database: DatabaseConnection;
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
+  /** What the sample API is told about its callers. */
+  readonly apiEnvironment: Readonly<Record<string, string>>;
   /** ARN of the role or user that alone may disable or delete the KMS key. Undefined: nobody. */
   readonly breakGlassArn?: string | undefined;
 }
@@ -23,7 +25,7 @@ export interface Given {
 export function sealedOutbox(
   app: App,
   stage: Stage,
-  { database, mailProviderUrl, breakGlassArn }: Given,
+  { database, mailProviderUrl, apiEnvironment, breakGlassArn }: Given,
 ): Installation {
   const name = `sealed-outbox-${stage.name}`;
   const data = new DataStack(app, 'Data', {
@@ -43,6 +45,7 @@ export function sealedOutbox(
     notificationsQueue: data.notificationsQueue,
     bus: data.bus,
     mailProviderUrl,
+    apiEnvironment,
     alarmTopic: data.alarmTopic,
     keys: data.keys,
     archive: data.archive,

@@ -1,4 +1,5 @@
 import { databaseUrl, type LocalCloud } from './cloud.ts';
+import { CLERK } from './check/personal-data.ts';
 import { invoiceBody } from './check/traffic.ts';
 import type { Report } from './report.ts';
 
@@ -21,9 +22,11 @@ Try it:
   curl -i '${apiUrl}/invoices' -H 'content-type: application/json' -H "idempotency-key: $(date +%s)" \\
     -d '${JSON.stringify(EXAMPLE)}'
   curl '${apiUrl}/invoices/<id from the answer>'
+  curl '${apiUrl}/invoices/<id>' -H '${HEADER}'     # who may see personal data whole
   curl -i '${apiUrl}/invoices/<id>/payments' -H 'content-type: application/json' -H "idempotency-key: $(date +%s)-p" \\
     -d '{"amountMinor": 1500}'
 `);
 }
 
 const EXAMPLE = invoiceBody(3);
+const HEADER = Object.entries(CLERK).flat().join(': ');

@@ -27,6 +27,8 @@ export interface ServiceStackProps extends StackProps {
   readonly bus: IEventBus;
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
+  /** What the sample API is told about its callers. */
+  readonly apiEnvironment: Readonly<Record<string, string>>;
   readonly alarmTopic: ITopic;
   /** Of the vault in the database. */
   readonly keys: ISealingKeys;
@@ -62,7 +64,11 @@ export class ServiceStack extends Stack {
       entry: 'functions/sample/ledger/index.ts',
       source: ledgerQueue,
       database,
-      login: { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'] },
+      login: {
+        user: 'sealed_ledger',
+        roles: ['sample_ledger', 'inbox_consumer'],
+        sealing: { keys, opens: ['contact'] },
+      },
       timeout: stage.consumerTimeout,
     });
     const analytics = new EventConsumer(this, 'Analytics', {
@@ -99,6 +105,7 @@ export class ServiceStack extends Stack {
         sealing: { keys, seals: CLASSES },
       },
       access: stage.apiAccess,
+      environment: props.apiEnvironment,
     });
     const janitor = new Janitor(this, 'Janitor', {
       ...defaults,

@@ -4,6 +4,7 @@ import type { LocalCloud } from '../cloud.ts';
 import { asSuperuser } from '../postgres.ts';
 import type { Report } from '../report.ts';
 import { countUnfinished, readFacts } from './facts.ts';
+import { exposures } from './personal-data.ts';
 import { sendInvoice, sendTraffic, type TrafficPlan } from './traffic.ts';
 import { type MailFact, type Summary, verify } from './verify.ts';
 
@@ -52,9 +53,10 @@ export async function checkTraffic(cloud: LocalCloud, plan: TrafficPlan, idleInv
         appliedAt !== null && single.includes(invoiceId) ? [appliedAt - committedAt] : [],
       )
       .toSorted((a, b) => a - b);
+    const exposed = await exposures(db, cloud.apiUrl, traffic.invoices[0]?.id ?? single[0]);
     const { requests, repeats, wrong } = traffic;
     return {
-      summary: { ...summary, wrong: [...wrong, ...summary.wrong] },
+      summary: { ...summary, wrong: [...wrong, ...summary.wrong, ...exposed] },
       requests: requests + single.length,
       repeats,
       idleMs,
@@ -96,7 +98,7 @@ function format(summary: Summary, requests: number, repeats: number, idleMs: rea
     `  duplicate effects   ${duplicates}`,
     `  commit to effect    median ${ms(medianMs)}, worst ${ms(worstMs)}; while idle median ${ms(idle)}, worst ${ms(idleMs.at(-1))}`,
     ...(wrong.length === 0
-      ? ['  every effect is as it was written']
+      ? ['  personal data       sealed in every table, masked in answers', '  every effect is as it was written']
       : [`  ${wrong.length} faults:`, ...wrong.slice(0, SHOWN).map((fault) => `    ${fault}`)]),
     ...(wrong.length > SHOWN ? [`    and ${wrong.length - SHOWN} more`] : []),
   ];

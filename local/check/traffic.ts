@@ -33,14 +33,28 @@ interface Answer {
 
 const PRICE_MINOR = 1_000;
 
+/** Stands in what is personal, and nowhere else. */
+export const MARKER = 'Kanarya-4711';
+
+/** The customer that all of them name. In the order in which the API answers. */
+export const CUSTOMER = {
+  name: `Ada ${MARKER}`,
+  email: `${MARKER}@lovelace.example`,
+  address: `${MARKER} Sokak 1, Istanbul`,
+  taxId: '4711081547',
+  iban: 'TR330006100519786457844711',
+} as const;
+
 /** An invoice as a client sends it; `pieces` decides the total. */
 export function invoiceBody(pieces: number): Record<string, unknown> {
   return {
     customerId: randomUUID(),
+    customer: CUSTOMER,
     currency: 'EUR',
     dueOn: '2030-01-31',
+    note: `${MARKER} pays in person`,
     lines: [
-      { description: 'Consulting, hours', quantity: pieces, unitPriceMinor: PRICE_MINOR },
+      { description: `Consulting for ${MARKER}, hours`, quantity: pieces, unitPriceMinor: PRICE_MINOR },
       { description: 'Travel', quantity: 1, unitPriceMinor: 250 },
     ],
   };

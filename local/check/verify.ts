@@ -1,6 +1,6 @@
 import type { SentMail } from '../mail-provider/mailbox.ts';
 import type { EventFact, Facts, LedgerFact } from './facts.ts';
-import type { SentInvoice } from './traffic.ts';
+import { CUSTOMER, type SentInvoice } from './traffic.ts';
 
 export interface Summary {
   readonly committed: number;
@@ -20,7 +20,7 @@ export interface Summary {
 }
 
 /** A mail as the provider has it. */
-export type MailFact = Pick<SentMail, 'id' | 'reference'>;
+export type MailFact = Pick<SentMail, 'id' | 'reference' | 'to'>;
 
 /**
  * Holds what stands in the ledger against what was written, twice over: against the outbox's events, folded here without
@@ -141,12 +141,18 @@ function againstMails({ events, notifications }: Facts, mails: readonly MailFact
   const noted = Map.groupBy(notifications, ({ invoiceId }) => invoiceId);
   const issued = new Set(events.filter(({ type }) => type === 'invoice.issued').map(({ invoiceId }) => invoiceId));
   return [...new Set([...issued, ...sent.keys(), ...noted.keys()])].flatMap((id) => {
-    const ids = (sent.get(id) ?? []).map((mail) => mail.id);
+    const ofInvoice = sent.get(id) ?? [];
+    const ids = ofInvoice.map((mail) => mail.id);
     const notes = (noted.get(id) ?? []).map(({ mailId }) => mailId);
     const wanted = issued.has(id) ? 1 : 0;
-    return ids.length === wanted && notes.length === wanted && ids[0] === notes[0]
-      ? []
-      : [`invoice ${id}: ${ids.length} mails sent and ${notes.length} noted, ${wanted} must be, under the same id`];
+    return [
+      ...(ids.length === wanted && notes.length === wanted && ids[0] === notes[0]
+        ? []
+        : [`invoice ${id}: ${ids.length} mails sent and ${notes.length} noted, ${wanted} must be, under the same id`]),
+      ...(ofInvoice.every(({ to }) => to === CUSTOMER.email)
+        ? []
+        : [`invoice ${id}: a mail went to another address than the customer's`]),
+    ];
   });
 }
 

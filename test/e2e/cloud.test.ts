@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { CloudWatchClient, DescribeAlarmsCommand } from '@aws-sdk/client-cloudwatch';
-import { CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
+import {
+  CloudWatchLogsClient,
+  DescribeLogGroupsCommand,
+  FilterLogEventsCommand,
+} from '@aws-sdk/client-cloudwatch-logs';
 import {
   DeleteFunctionConcurrencyCommand,
   GetFunctionConfigurationCommand,
@@ -22,7 +26,7 @@ import {
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { readFacts } from '../../local/check/facts.ts';
 import { arrival, checkTraffic } from '../../local/check/run.ts';
-import { invoiceBody, postJson, sendInvoice } from '../../local/check/traffic.ts';
+import { invoiceBody, MARKER, postJson, sendInvoice } from '../../local/check/traffic.ts';
 import { asSuperuser } from '../../local/postgres.ts';
 import { readArchive, s3Archive } from '../../shared/archive/index.ts';
 import { allOf } from '../support/archive-conformance.ts';
@@ -108,6 +112,19 @@ describe('the deployed way of an event', () => {
     const id = answers[0]?.body['id'];
     expect(events.filter(({ invoiceId }) => invoiceId === id)).toHaveLength(1);
     expect(entries.filter(({ invoiceId }) => invoiceId === id)).toHaveLength(1);
+  });
+});
+
+describe('personal data', () => {
+  it('stands in no log of a function or of the gateway', async () => {
+    await sendInvoice(apiUrl);
+    expect(await arrived()).toBe(true);
+    const { logGroups = [] } = await logs.send(new DescribeLogGroupsCommand({}));
+    expect(logGroups.length).toBeGreaterThan(5);
+    for (const { logGroupName } of logGroups) {
+      const { events = [] } = await logs.send(new FilterLogEventsCommand({ logGroupName, filterPattern: MARKER }));
+      expect(events, `lines of ${logGroupName}`).toEqual([]);
+    }
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
+import { callerRules } from '../../functions/sample/api/caller.ts';
 import { routes } from '../../functions/sample/api/routes.ts';
 import { synthesise, variablesOf } from './synthesised.ts';
 
@@ -101,7 +102,12 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
     expect(JSON.parse(variablesOf(migrate)['DATABASE_LOGINS'])).toEqual([
       { user: 'sealed_relay', roles: ['outbox_relay'], connections: 4 },
       { user: 'sealed_monitor', roles: ['outbox_monitor', 'inbox_monitor'], connections: 2 },
-      { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer'], connections: 44 },
+      {
+        user: 'sealed_ledger',
+        roles: ['sample_ledger', 'inbox_consumer', 'vault_reader'],
+        connections: 44,
+        vault: { reads: ['contact'], creates: [] },
+      },
       { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'], connections: 44 },
       {
         user: 'sealed_notifications',
@@ -136,6 +142,14 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   it('get every route that the API knows, and the rest for its own 404', () => {
     const keys = resources('AWS::ApiGatewayV2::Route').map(([, { Properties }]) => Properties['RouteKey']);
     expect(new Set(keys)).toEqual(new Set([...Object.keys(routes), '$default']));
+  });
+
+  it('show personal values whole to nobody who is not named, and believe a header on this machine only', () => {
+    const [, fn] = named('api');
+    const { CLEAR_VALUES_FOR, LOCAL_PRINCIPAL_HEADER } = variablesOf(fn);
+    expect(JSON.parse(CLEAR_VALUES_FOR)).toEqual(stage === 'local' ? ['arn:aws:iam::000000000000:role/clerk'] : []);
+    expect(LOCAL_PRINCIPAL_HEADER).toBe(stage === 'local' ? 'x-local-principal' : undefined);
+    expect(callerRules(variablesOf(fn)).seeClearValues).toEqual(JSON.parse(CLEAR_VALUES_FOR));
   });
 
   it('answer signed requests only, except on this machine', () => {

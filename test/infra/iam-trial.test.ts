@@ -127,7 +127,7 @@ describe('in an account where IAM is in force', () => {
   it.each<[name: (typeof ROLES)[number], makes: string[], unwraps: string[]]>([
     ['api', ['bank', 'contact', 'tax'], ['bank', 'contact', 'tax']],
     ['notifications', [], ['contact']],
-    ['ledger', [], []],
+    ['ledger', [], ['contact']],
     ['analytics', [], []],
     ['relay', [], []],
     ['monitor', [], []],
@@ -189,7 +189,7 @@ describe('in an account where IAM is in force', () => {
   it.each([
     ['api', 'yes', 'yes'],
     ['notifications', 'yes', 'AccessDenied'],
-    ['ledger', 'AccessDenied', 'AccessDenied'],
+    ['ledger', 'yes', 'AccessDenied'],
     ['analytics', 'AccessDenied', 'AccessDenied'],
     ['relay', 'AccessDenied', 'AccessDenied'],
     ['monitor', 'AccessDenied', 'AccessDenied'],

@@ -72,8 +72,8 @@ describe.each(['dev', 'prod', 'local'] as const)('keys of stage %s', (stage) => 
 
   it.each([
     ['api', ['contact', 'tax', 'bank'], ['contact', 'tax', 'bank']],
+    ['ledger', [], ['contact']],
     ['notifications', [], ['contact']],
-    ['ledger', [], []],
     ['analytics', [], []],
     ['relay', [], []],
     ['monitor', [], []],
@@ -123,14 +123,14 @@ describe.each(['dev', 'prod', 'local'] as const)('keys of stage %s', (stage) => 
   });
 
   it('are set as the functions read them, where there are some', () => {
-    for (const name of ['api', 'notifications']) {
+    for (const name of ['api', 'ledger', 'notifications']) {
       const variables = variablesOf(functionNamed(name)[1]);
       expect(JSON.stringify(variables['SEALING_KEY_ARN'])).toMatch(/KeysKey.*Arn/);
       expect(JSON.stringify(variables['SEALING_ERASURE_LOG'])).toMatch(/ErasuresBucket/);
       const SEALING_KEY_ARN = 'arn:aws:kms:eu-central-1:123456789012:key/1';
       expect(keyringConfig({ ...variables, SEALING_KEY_ARN, SEALING_ERASURE_LOG: 'bucket' }).vault).toBe(vault);
     }
-    for (const name of ['relay', 'monitor', 'ledger', 'analytics', 'migrate']) {
+    for (const name of ['relay', 'monitor', 'analytics', 'migrate']) {
       expect(Object.keys(variablesOf(functionNamed(name)[1])).filter((key) => key.startsWith('SEALING_'))).toEqual([]);
     }
   });

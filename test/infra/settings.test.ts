@@ -1,6 +1,7 @@
 import { Aspects, Stack } from 'aws-cdk-lib';
 import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
 import { describe, expect, it } from 'vitest';
+import { clearValuesSetting } from '../../infra/clear-values-setting.ts';
 import { databaseSetting } from '../../infra/database-setting.ts';
 import { dropUnknownToEmulator } from '../../infra/local-template.ts';
 import { mailProviderSetting } from '../../infra/mail-provider-setting.ts';
@@ -59,6 +60,24 @@ describe('the database', () => {
       password: 'y',
     });
   });
+});
+
+describe('who sees personal values whole', () => {
+  const CLERK = 'arn:aws:iam::111122223333:role/Clerk';
+
+  it('is nobody on AWS until principals are named, as JSON text or as a list', () => {
+    expect(clearValuesSetting('prod', undefined)).toEqual({ CLEAR_VALUES_FOR: '[]' });
+    for (const given of [[CLERK], JSON.stringify([CLERK])]) {
+      expect(clearValuesSetting('dev', given)).toEqual({ CLEAR_VALUES_FOR: JSON.stringify([CLERK]) });
+    }
+  });
+
+  it.each(['*', CLERK, ['*'], [`${CLERK}*`], {}, '["arn:aws:iam::111122223333:root"]'])(
+    'is not said by %j',
+    (given) => {
+      expect(() => clearValuesSetting('prod', given)).toThrow(/without wildcards: .*Nothing was synthesised/);
+    },
+  );
 });
 
 describe('the mail provider', () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
+import { clearValuesSetting } from '../../infra/clear-values-setting.ts';
 import { databaseSetting } from '../../infra/database-setting.ts';
 import { type Given, sealedOutbox } from '../../infra/sealed-outbox.ts';
 import { type StageName, stages } from '../../infra/stages.ts';
@@ -71,7 +72,8 @@ const LOCAL_DATABASE = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'ou
 export function synthesise(stage: StageName, app = emptyApp(), more: Pick<Given, 'breakGlassArn'> = {}): Synthesised {
   const database = databaseSetting(stage, { context: awsDatabase(), variable: LOCAL_DATABASE });
   const mailProviderUrl = 'https://mail.example.com';
-  const stacks = sealedOutbox(app, stages[stage], { database, mailProviderUrl, ...more });
+  const apiEnvironment = clearValuesSetting(stage, undefined);
+  const stacks = sealedOutbox(app, stages[stage], { database, mailProviderUrl, apiEnvironment, ...more });
   const data = Template.fromStack(stacks.data);
   const service = Template.fromStack(stacks.service);
   const resources: Synthesised['resources'] = (type) =>

@@ -1,10 +1,8 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { catalogue } from '../../functions/sample/catalogue/index.ts';
 import { handlers } from '../../functions/sample/ledger/handlers.ts';
 import { transaction } from '../../shared/database/index.ts';
-import { catalogueRows } from '../../shared/events/index.ts';
 import { eventConsumer, type Handlers } from '../../shared/inbox/index.ts';
 import { createOutbox, runRelay } from '../../shared/outbox/index.ts';
 import { activeTraceparent, noMetrics, silentLog } from '../../shared/telemetry/index.ts';
@@ -13,6 +11,7 @@ import { counterEnvelope } from '../support/counter-events.ts';
 import { testDatabase } from '../support/database.ts';
 import { recordingPublisher, relayOptions } from '../support/outbox.ts';
 import { testQueue } from '../support/queue.ts';
+import { installSample, invoiceOrder, sampleKeyring } from '../support/sample.ts';
 import { nameOf, type RecordedSpan, recordSpans } from '../support/spans.ts';
 import { fifoRecord, invoke } from '../support/sqs-batch.ts';
 import { sampleApi } from './sample/api-harness.ts';
@@ -20,19 +19,15 @@ import { sampleApi } from './sample/api-harness.ts';
 const spans = recordSpans();
 const database = await testDatabase();
 const queue = await testQueue('ledger.fifo');
-await database
-  .pool('sealed_migrator')
-  .query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(definition))]);
+await installSample(database.pool('sealed_migrator'));
 const api = sampleApi(database.pool('sealed_api', 1));
 
 /** Stands in the payload wherever text may stand: no span may hold it. */
 const CANARY = 'Kanarya-4711';
 const CALLER = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' };
 const order = {
-  customerId: '3f0f6a52-8f0c-4a77-9e35-2f4cf7b7a001',
-  currency: 'EUR',
+  ...invoiceOrder('3f0f6a52-8f0c-4a77-9e35-2f4cf7b7a001'),
   lines: [{ description: CANARY, quantity: 1, unitPriceMinor: 4711_00 }],
-  dueOn: '2026-12-31',
 };
 
 beforeEach(() => {
@@ -40,12 +35,16 @@ beforeEach(() => {
 });
 
 function consumer(own: Handlers<typeof catalogue> = handlers, name = 'ledger') {
+  const pool = database.pool('sealed_ledger');
   return eventConsumer({
     name,
     mode: 'any',
     catalogue,
     handlers: own,
-    pool: database.pool('sealed_ledger'),
+    // Opened, so that a handler that quotes the data quotes the canary.
+    keyring: sampleKeyring(pool),
+    opens: ['contact'],
+    pool,
     log: silentLog,
     metrics: noMetrics,
   });
@@ -211,7 +210,7 @@ describe('a trace', () => {
     const failing = consumer(
       {
         'invoice.issued': async (event) => {
-          throw new Error(`cannot take ${JSON.stringify(event.data)}`);
+          throw new Error(`cannot take ${JSON.stringify(event.data.lines)}`);
         },
       },
       'failing',

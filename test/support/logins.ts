@@ -4,11 +4,11 @@ export const TEMPLATE = 'sealed_outbox_template';
 
 /** The users of the functions, as the deployment creates them, and one for each role that no function has yet. */
 export const LOGINS = [
-  { user: 'sealed_api', roles: ['outbox_writer', 'sample_api'] },
+  { user: 'sealed_api', roles: ['outbox_writer', 'sample_api', 'vault_writer'] },
   { user: 'sealed_relay', roles: ['outbox_relay'] },
-  { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
+  { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger', 'vault_reader'] },
   { user: 'sealed_analytics', roles: ['inbox_consumer', 'sample_analytics'] },
-  { user: 'sealed_notifications', roles: ['inbox_consumer', 'sample_notifications'] },
+  { user: 'sealed_notifications', roles: ['inbox_consumer', 'sample_notifications', 'vault_reader'] },
   { user: 'sealed_monitor', roles: ['outbox_monitor', 'inbox_monitor'] },
   { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver', 'inbox_janitor', 'sample_janitor'] },
   { user: 'sealed_pruner', roles: ['outbox_janitor'] },

@@ -1,7 +1,7 @@
 import middyfy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import { isDatabaseAway } from './connection.ts';
-import { type Answer, problemAnswer, ProblemError } from './problem.ts';
+import { type Answer, problemAnswer, ProblemError, sealingProblem, unavailable } from './problem.ts';
 import type { HttpEvent } from './request.ts';
 import { routeOf } from './routes.ts';
 import type { Service } from './service.ts';
@@ -13,9 +13,6 @@ interface HttpResult {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
-
-/** How long a caller should wait while the database is away. Seconds. */
-const RETRY_AFTER = '5';
 
 export type ApiHandler = (event: HttpEvent, context: Context) => Promise<HttpResult>;
 
@@ -46,17 +43,19 @@ function problemOf(service: Service, error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (isDatabaseAway(error)) {
     service.log.warn('the database did not answer; the caller is asked to come back', failureFields(error));
-    return new ProblemError(
-      'unavailable',
-      'The service cannot reach its database. Repeat the request with the same key.',
-      {
-        headers: { 'retry-after': RETRY_AFTER },
-        cause: error,
-      },
-    );
+    return unavailable('The service cannot reach its database. Repeat the request with the same key.', error);
+  }
+  const problem = sealingProblem(error);
+  if (problem?.kind === 'invalid-request') return problem;
+  if (problem?.kind === 'unavailable') {
+    service.log.warn('keys could not be loaded; the caller is asked to come back', failureFields(error));
+    return problem;
   }
   service.log.error('a request failed', failureFields(error));
-  return new ProblemError('internal', 'The request was not carried out. The failure was logged.', { cause: error });
+  return (
+    problem ??
+    new ProblemError('internal', 'The request was not carried out. The failure was logged.', { cause: error })
+  );
 }
 
 /** PostgreSQL's messages and details quote values of the row, so only what names the place is logged. */

@@ -1,23 +1,65 @@
 import type { DataOf } from '../../../shared/events/index.ts';
-import type { Service } from './service.ts';
-import { type Answer, jsonAnswer, ProblemError } from './problem.ts';
+import type { Writer } from '../../../shared/outbox/index.ts';
+import type { SealingKeys } from '../../../shared/sealing/index.ts';
+import { classes, customerSubject, type DataClass } from '../catalogue/classes.ts';
+import type { definition } from '../catalogue/definition.ts';
+import { keyOf, sealRow } from '../sealed-rows.ts';
+import type { SealAnswer } from './idempotency.ts';
 import { invoiceView } from './invoice-view.ts';
+import { type Answer, jsonAnswer, ProblemError } from './problem.ts';
 import type { schemas } from './schemas.ts';
+import type { Service } from './service.ts';
+import { CUSTOMER, IDEMPOTENCY, INVOICE } from './tables.ts';
 import type { Unit } from './unit-of-work.ts';
 
-type IssueInvoice = DataOf<typeof schemas.issueInvoice>;
+export type IssueInvoice = DataOf<typeof schemas.issueInvoice>;
 
-/** Writes the invoice and says so, in one transaction. */
-export async function issueInvoice(service: Service, { tx, metadata }: Unit, body: IssueInvoice): Promise<Answer> {
+/** The customer's keys, for the event and for the rows. */
+export interface PreparedInvoice {
+  readonly writer: Writer<typeof definition>;
+  readonly keys: SealingKeys;
+}
+
+/** Loads the customer's keys, and creates those that are missing. Before the transaction: it may wait for the vault and for KMS. */
+export async function prepareInvoice(service: Service, { customerId }: IssueInvoice): Promise<PreparedInvoice> {
+  const subject = customerSubject(customerId);
+  const needed = (Object.keys(classes) as DataClass[]).map((className) => ({ class: className, subject }));
+  // The writer finds them in the keyring's memory: one read of the vault for both.
+  const keys = await service.keyring.keysToSeal(needed);
+  return { keys, writer: await service.outbox.prepare({ subjects: [subject], types: ['invoice.issued'] }) };
+}
+
+/** How the answer to the request with this idempotency key is kept. */
+export function sealInvoiceAnswer({ keys }: PreparedInvoice, key: string, { customerId }: IssueInvoice): SealAnswer {
+  return (answer) => {
+    const row = sealRow(IDEMPOTENCY, key, keys, customerSubject(customerId), { sealed_answer: answer });
+    return row.sealed_answer ?? '';
+  };
+}
+
+/**
+ * Writes the invoice, its customer, and the event that says so, in one transaction. The answer is masked for every caller: it is kept for
+ * repeats, and those may come from others.
+ *
+ * @throws ProblemError 400 for a total that cannot be counted, 409 for a customer who was erased
+ */
+export async function issueInvoice(
+  service: Service,
+  { tx, metadata }: Unit,
+  { writer, keys }: PreparedInvoice,
+  body: IssueInvoice,
+): Promise<Answer> {
+  const { customerId, customer, note, currency, dueOn } = body;
+  const subject = customerSubject(customerId);
+  if (keyOf(keys, 'contact', subject) === 'erased') {
+    throw new ProblemError(
+      'customer-erased',
+      'The personal data of this customer was erased on request. An invoice needs a customer with a new id.',
+    );
+  }
   const id = service.newId();
   const totalMinor = total(body.lines);
-  const { rows } = await tx.query(
-    `insert into sample.invoice (id, customer_id, currency, total_minor, lines, due_on)
-     values ($1, $2, $3, $4, $5, $6)
-     returning issued_at`,
-    [id, body.customerId, body.currency, totalMinor, JSON.stringify(body.lines), body.dueOn],
-  );
-  await service.outbox.append(tx, [
+  await writer.append(tx, [
     {
       type: 'invoice.issued',
       aggregate: { type: 'invoice', id },
@@ -25,7 +67,27 @@ export async function issueInvoice(service: Service, { tx, metadata }: Unit, bod
       metadata,
     },
   ]);
-  const view = invoiceView({ ...body, id, totalMinor, paidMinor: 0, issuedAt: rows[0].issued_at });
+  const { name, email, address, taxId, iban } = customer;
+  const person = sealRow(CUSTOMER, customerId, keys, subject, { name, email, address, tax_id: taxId, iban });
+  await tx.query(
+    `insert into sample.customer (id, name, email, address, tax_id, iban) values ($1, $2, $3, $4, $5, $6)
+     on conflict (id) do update
+       set name = excluded.name, email = excluded.email, address = excluded.address, tax_id = excluded.tax_id,
+           iban = excluded.iban, updated_at = now()`,
+    [customerId, person.name, person.email, person.address, person.tax_id, person.iban],
+  );
+  const lines = body.lines.map(({ quantity, unitPriceMinor }) => ({ quantity, unitPriceMinor }));
+  const descriptions = body.lines.map(({ description }) => description);
+  const invoice = sealRow(INVOICE, id, keys, subject, { note, descriptions });
+  const { rows } = await tx.query(
+    `insert into sample.invoice (id, customer_id, currency, total_minor, lines, due_on, note, descriptions)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
+     returning issued_at`,
+    [id, customerId, currency, totalMinor, JSON.stringify(lines), dueOn, invoice.note, invoice.descriptions],
+  );
+  const personal = { name, email, address, taxId, iban, note, descriptions };
+  const issued = { id, customerId, currency, totalMinor, paidMinor: 0, lines, dueOn, personal };
+  const view = invoiceView({ ...issued, issuedAt: rows[0].issued_at }, false);
   return jsonAnswer(201, view, { location: `/invoices/${id}` });
 }
 

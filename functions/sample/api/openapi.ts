@@ -43,7 +43,7 @@ const replayed = {
 /** Whatever the operation: something broke, or the database is away. */
 const failures = {
   500: problem('Something went wrong; nothing was carried out.'),
-  503: problem('The database is away.', { 'Retry-After': text('Seconds to wait.') }),
+  503: problem('The database is away, or the keys of personal data are.', { 'Retry-After': text('Seconds to wait.') }),
 };
 /** Of every operation that takes a body. */
 const bodyProblems = {
@@ -57,7 +57,7 @@ export const openApi = {
   openapi: '3.1.0',
   info: {
     title: 'Invoices',
-    version: '1.0.0',
+    version: '2.0.0',
     description: 'The sample service of Sealed Outbox. Amounts are whole numbers of minor units (cents).',
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
@@ -71,12 +71,15 @@ export const openApi = {
         requestBody: { required: true, content: json('issueInvoice') },
         responses: {
           201: {
-            description: 'Issued. The event invoice.issued is on its way.',
+            description: 'Issued. The event invoice.issued is on its way. Personal values are masked for every caller.',
             headers: { Location: text('Path of the invoice.'), ...replayed },
             content: json('invoice'),
           },
           ...bodyProblems,
-          409: problem('The idempotency key belongs to another request.'),
+          409: problem('The idempotency key belongs to another request, or the customer was erased.'),
+          410: problem('A repeat whose first answer was erased with the personal data in it. The invoice exists.', {
+            Location: text('Where the invoice is.'),
+          }),
           ...failures,
         },
       },
@@ -87,7 +90,10 @@ export const openApi = {
         summary: 'Read an invoice',
         parameters: [idParameter],
         responses: {
-          200: { description: 'The invoice.', content: json('invoice') },
+          200: {
+            description: 'The invoice. Personal values are masked unless the caller may see them.',
+            content: json('invoice'),
+          },
           404: problem('There is no such invoice.'),
           ...failures,
         },

@@ -1,5 +1,6 @@
 import { SealedOutboxError } from '../../../shared/errors/index.ts';
 import type { Violation } from '../../../shared/events/index.ts';
+import { KeysNotPreparedError, SealingError, SealingRefusedError } from '../../../shared/sealing/index.ts';
 
 /** The kinds of problem that this API answers with (RFC 9457); the name is the last part of `type`. */
 const KINDS = {
@@ -7,7 +8,9 @@ const KINDS = {
   'not-found': { status: 404, title: 'Not found' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },
   overpayment: { status: 409, title: 'The payment is more than what is owed' },
+  'customer-erased': { status: 409, title: 'The customer was erased' },
   'idempotency-key-reused': { status: 409, title: 'The idempotency key belongs to another request' },
+  'answer-erased': { status: 410, title: 'The answer was erased' },
   'content-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'The body is not JSON' },
   internal: { status: 500, title: 'Something went wrong' },
@@ -36,6 +39,32 @@ export class ProblemError extends SealedOutboxError {
     this.violations = more.violations ?? [];
     this.headers = more.headers ?? {};
   }
+}
+
+/** How long a caller should wait where the database, the vault or KMS is away or overloaded. Seconds. */
+const RETRY_AFTER = { 'retry-after': '5' };
+
+export function unavailable(detail: string, cause: unknown): ProblemError {
+  return new ProblemError('unavailable', detail, { headers: RETRY_AFTER, cause });
+}
+
+/** What is answered where personal data could not be sealed or opened; undefined for all other errors. */
+export function sealingProblem(error: unknown): ProblemError | undefined {
+  if (error instanceof SealingRefusedError) {
+    return new ProblemError('invalid-request', 'A field of the body cannot be sealed.', {
+      violations: [{ pointer: error.pointer, detail: 'must not be a sealed value' }],
+      cause: error,
+    });
+  }
+  if (error instanceof KeysNotPreparedError) {
+    return unavailable('The request took too long. Repeat it with the same key.', error);
+  }
+  if (!(error instanceof SealingError)) return undefined;
+  return error.code === 'SEALING_THROTTLED' || error.code === 'SEALING_UNAVAILABLE'
+    ? unavailable('The keys of personal data cannot be reached. Repeat the request with the same key.', error)
+    : new ProblemError('internal', 'Personal data could not be sealed or opened. The failure was logged.', {
+        cause: error,
+      });
 }
 
 /** What a handler answers. */

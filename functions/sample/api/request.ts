@@ -11,7 +11,11 @@ export interface HttpEvent {
   readonly pathParameters?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
   readonly isBase64Encoded: boolean;
-  readonly requestContext: { readonly http: { readonly method: string } };
+  readonly requestContext: {
+    readonly http: { readonly method: string };
+    /** Where requests are signed. `userArn` names a user, or a session of a role. */
+    readonly authorizer?: { readonly iam?: { readonly userArn?: string } };
+  };
 }
 
 /** More than the largest invoice needs; far below what a queue takes. Bytes. */

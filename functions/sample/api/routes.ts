@@ -1,11 +1,13 @@
 import { revalidate } from '../../../shared/database/index.ts';
-import { answerOnce, requestHash } from './idempotency.ts';
-import { issueInvoice } from './issue-invoice.ts';
+import { seesClearValues } from './caller.ts';
+import { answerOnce, type RequestHashes, requestHashes, type SealAnswer } from './idempotency.ts';
+import { issueInvoice, prepareInvoice, sealInvoiceAnswer } from './issue-invoice.ts';
 import { openApiText } from './openapi.ts';
 import { type Answer, ProblemError } from './problem.ts';
 import { readInvoice } from './read-invoice.ts';
 import { recordPayment } from './record-payment.ts';
 import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId } from './request.ts';
+import { openRepeat } from './sealed-answer.ts';
 import type { Service } from './service.ts';
 import { traceMetadata } from './trace.ts';
 import { type Unit, unitOfWork } from './unit-of-work.ts';
@@ -18,23 +20,31 @@ export const routes: Readonly<Record<string, Route>> = {
     const key = idempotencyKey(event);
     const bytes = bodyBytes(event);
     const body = parseBody(bytes, 'issueInvoice');
-    return write(service, event, key, requestHash('POST', '/invoices', bytes), (unit) =>
-      issueInvoice(service, unit, body),
-    );
+    await revalidate(service.pool);
+    const prepared = await prepareInvoice(service, body);
+    return write(service, event, {
+      key,
+      hashes: requestHashes('POST', '/invoices', bytes),
+      work: (unit) => issueInvoice(service, unit, prepared, body),
+      seal: sealInvoiceAnswer(prepared, key, body),
+    });
   },
   'GET /invoices/{id}': async (service, event) => {
     const id = pathId(event);
     await revalidate(service.pool);
-    return readInvoice(service.pool, id);
+    return readInvoice(service, id, seesClearValues(service.callers, event));
   },
   'POST /invoices/{id}/payments': async (service, event) => {
     const id = pathId(event);
     const key = idempotencyKey(event);
     const bytes = bodyBytes(event);
     const body = parseBody(bytes, 'recordPayment');
-    return write(service, event, key, requestHash('POST', `/invoices/${id}/payments`, bytes), (unit) =>
-      recordPayment(service, unit, id, body),
-    );
+    await revalidate(service.pool);
+    return write(service, event, {
+      key,
+      hashes: requestHashes('POST', `/invoices/${id}/payments`, bytes),
+      work: (unit) => recordPayment(service, unit, id, body),
+    });
   },
   'GET /openapi.json': async () => ({
     status: 200,
@@ -43,16 +53,19 @@ export const routes: Readonly<Record<string, Route>> = {
   }),
 };
 
-async function write(
-  service: Service,
-  event: HttpEvent,
-  key: string,
-  hash: Buffer,
-  work: (unit: Unit) => Promise<Answer>,
-): Promise<Answer> {
-  const metadata = traceMetadata(service, event);
-  await revalidate(service.pool);
-  return unitOfWork(service.pool, metadata, (unit) => answerOnce(unit.tx, key, hash, () => work(unit)));
+/** What a request is to do, once for its idempotency key. */
+interface Write {
+  readonly key: string;
+  readonly hashes: RequestHashes;
+  readonly work: (unit: Unit) => Promise<Answer>;
+  readonly seal?: SealAnswer;
+}
+
+async function write(service: Service, event: HttpEvent, { key, hashes, work, seal }: Write): Promise<Answer> {
+  const answered = await unitOfWork(service.pool, traceMetadata(service, event), (unit) =>
+    answerOnce(unit.tx, key, hashes, () => work(unit), seal),
+  );
+  return 'sealed' in answered ? openRepeat(service.keyring, key, hashes, answered) : answered;
 }
 
 /** Finds the route. @throws ProblemError 404, 405 */

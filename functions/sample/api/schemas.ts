@@ -1,3 +1,4 @@
+import { address, description, email, iban, name, note, taxId } from '../catalogue/customer.ts';
 import { uuid } from '../catalogue/ids.ts';
 import { amountMinor, balanceMinor, currency } from '../catalogue/money.ts';
 
@@ -9,13 +10,7 @@ const line = {
   additionalProperties: false,
   required: ['description', 'quantity', 'unitPriceMinor'],
   properties: {
-    description: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 200,
-      // Neither control characters nor half a surrogate pair: PostgreSQL refuses some of them, printers the rest.
-      pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
-    },
+    description,
     quantity: { type: 'integer', minimum: 1, maximum: 1_000_000 },
     unitPriceMinor: amountMinor,
   },
@@ -23,12 +18,19 @@ const line = {
 
 const lines = { type: 'array', minItems: 1, maxItems: 200, items: line } as const;
 
+const customer = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'email', 'address'],
+  properties: { name, email, address, taxId, iban },
+} as const;
+
 /** Body of `POST /invoices`. */
 const issueInvoice = {
   type: 'object',
   additionalProperties: false,
-  required: ['customerId', 'currency', 'lines', 'dueOn'],
-  properties: { customerId: uuid, currency, lines, dueOn: date },
+  required: ['customerId', 'customer', 'currency', 'lines', 'dueOn'],
+  properties: { customerId: uuid, customer, currency, lines, note, dueOn: date },
 } as const;
 
 /** Body of `POST /invoices/{id}/payments`. */
@@ -45,12 +47,34 @@ export const schemas = { issueInvoice, recordPayment };
 const status = { type: 'string', enum: ['open', 'paid'] } as const;
 const time = { type: 'string', format: 'date-time' } as const;
 
+/** A personal value as it is shown: whole, masked, or null, which `withheld` tells from a value that was never given. */
+const shown = { type: ['string', 'null'] } as const;
+
+const withheld = {
+  type: 'array',
+  description:
+    'Personal values that are not shown as they are, by JSON Pointer. `masked`: a part of it, since the caller may not see it whole; `erased`: ' +
+    'the person was forgotten; `closed`: this service may not open it.',
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['pointer', 'because'],
+    properties: {
+      pointer: { type: 'string', format: 'json-pointer' },
+      because: { type: 'string', enum: ['masked', 'erased', 'closed'] },
+    },
+  },
+} as const;
+
 const invoice = {
   type: 'object',
   additionalProperties: false,
   required: [
     'id',
     'customerId',
+    'customer',
+    'note',
+    'withheld',
     'currency',
     'totalMinor',
     'paidMinor',
@@ -63,12 +87,20 @@ const invoice = {
   properties: {
     id: uuid,
     customerId: uuid,
+    customer: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['name', 'email', 'address', 'taxId', 'iban'],
+      properties: { name: shown, email: shown, address: shown, taxId: shown, iban: shown },
+    },
     currency,
     totalMinor: amountMinor,
     paidMinor: balanceMinor,
     remainingMinor: balanceMinor,
     status,
-    lines,
+    lines: { ...lines, items: { ...line, properties: { ...line.properties, description: shown } } },
+    note: shown,
+    withheld,
     dueOn: date,
     issuedAt: time,
   },

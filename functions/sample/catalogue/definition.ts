@@ -1,5 +1,5 @@
-import { defineCatalogue } from '../../../shared/events/index.ts';
-import { invoiceIssued1 } from './invoice-issued.ts';
+import { defineCatalogue, upcaster } from '../../../shared/events/index.ts';
+import { invoiceIssued1, invoiceIssued2 } from './invoice-issued.ts';
 import { invoicePaid1 } from './invoice-paid.ts';
 import { invoicePaymentRecorded1 } from './invoice-payment-recorded.ts';
 
@@ -18,7 +18,9 @@ export const definition = defineCatalogue({
   events: {
     'invoice.issued': {
       aggregate: 'invoice',
-      versions: { 1: invoiceIssued1 },
+      sensitive: { class: 'contact', subject: { kind: 'customer', id: '/customerId' } },
+      versions: { 1: invoiceIssued1, 2: invoiceIssued2 },
+      upcast: { 1: upcaster(invoiceIssued1, invoiceIssued2)((data) => data) },
       whenParked: 'block',
       destinations: ['ledger', 'analytics', 'notifications'],
     },

@@ -1,12 +1,35 @@
-import type { Handlers } from '../../../shared/inbox/index.ts';
+import { type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
+import { isSealed, type Keyring } from '../../../shared/sealing/index.ts';
 import type { catalogue } from '../catalogue/index.ts';
+import { nameForLedger, sealedName } from './customer-name.ts';
 import { applyChange } from './read-model.ts';
 
-/** What the ledger does with each event of an invoice. */
-export const handlers: Handlers<typeof catalogue> = {
+/** What the ledger does with each event of an invoice. It opens nothing. */
+export const handlers = {
   'invoice.issued': (event, { tx }) =>
     applyChange(tx, event, { kind: 'issued', currency: event.data.currency, amountMinor: event.data.totalMinor }),
   'invoice.payment-recorded': (event, { tx }) =>
     applyChange(tx, event, { kind: 'payment', amountMinor: event.data.amountMinor }),
   'invoice.paid': (event, { tx }) => applyChange(tx, event, { kind: 'paid', amountMinor: 0 }),
-};
+} as const satisfies Handlers<typeof catalogue>;
+
+/**
+ * The same, and the ledger keeps the customer's name, sealed for its own row: it is moved from place to place without being read. The
+ * consumer itself opens no class.
+ */
+export function namingHandlers(keyring: Keyring): Handlers<typeof catalogue> {
+  return {
+    ...handlers,
+    'invoice.issued': handlerSteps({
+      before: async (event) => {
+        const name = event.data.customer?.name;
+        return isSealed(name) ? sealedName(keyring, name) : undefined;
+      },
+      handle: async (event, context) => {
+        const name = context.before === undefined ? null : nameForLedger(event, context.before);
+        const { currency, totalMinor } = event.data;
+        await applyChange(context.tx, event, { kind: 'issued', currency, amountMinor: totalMinor, customerName: name });
+      },
+    }),
+  };
+}

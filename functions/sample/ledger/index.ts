@@ -2,10 +2,12 @@ import { Logger } from '@aws-lambda-powertools/logger';
 import { createPool, databaseConfig, poolSize } from '../../../shared/database/index.ts';
 import { eventConsumer } from '../../../shared/inbox/index.ts';
 import { emfMetrics } from '../../../shared/telemetry/index.ts';
+import { functionKeyring } from '../../keyring.ts';
 import { catalogue } from '../catalogue/index.ts';
-import { handlers } from './handlers.ts';
+import { namingHandlers } from './handlers.ts';
 
 const log = new Logger();
+const pool = createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'ledger', log });
 
 /** Consumes the queue `ledger.fifo`: a read model of invoices that follows their events strictly in order. */
 export const handler = eventConsumer({
@@ -14,8 +16,8 @@ export const handler = eventConsumer({
   startingPoint: 'beginning',
   destination: 'ledger',
   catalogue,
-  handlers,
-  pool: createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'ledger', log }),
+  handlers: namingHandlers(functionKeyring(pool)),
+  pool,
   log,
   metrics: emfMetrics({
     dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'local' },

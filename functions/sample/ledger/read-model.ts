@@ -3,7 +3,13 @@ import type { ReceivedEvent } from '../../../shared/events/index.ts';
 
 /** What an event does to the read model of one invoice. Amounts in minor units. */
 export type LedgerChange =
-  | { readonly kind: 'issued'; readonly currency: string; readonly amountMinor: number }
+  | {
+      readonly kind: 'issued';
+      readonly currency: string;
+      readonly amountMinor: number;
+      /** Sealed for the row. */
+      readonly customerName?: string | null;
+    }
   | { readonly kind: 'payment'; readonly amountMinor: number }
   | { readonly kind: 'paid'; readonly amountMinor: 0 };
 
@@ -20,9 +26,9 @@ export async function applyChange(tx: Queryable, event: ReceivedEvent, change: L
   );
   if (change.kind === 'issued') {
     await tx.query(
-      `insert into sample.ledger_invoice (invoice_id, currency, total_minor, status, last_sequence)
-       values ($1, $2, $3, 'issued', $4)`,
-      [invoiceId, change.currency, change.amountMinor, sequence],
+      `insert into sample.ledger_invoice (invoice_id, currency, total_minor, status, last_sequence, customer_name)
+       values ($1, $2, $3, 'issued', $4, $5)`,
+      [invoiceId, change.currency, change.amountMinor, sequence, change.customerName ?? null],
     );
     return;
   }

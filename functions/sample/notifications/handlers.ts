@@ -1,19 +1,36 @@
 import { type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
+import type { Keyring } from '../../../shared/sealing/index.ts';
 import type { catalogue } from '../catalogue/index.ts';
-import type { MailClient } from './mail-client.ts';
+import type { AcceptedMail, MailClient } from './mail-client.ts';
 import { invoiceNotice } from './notice.ts';
+import { recipientFor, recorder, type RecordedMail, withKeys } from './recipient.ts';
 import { noteSent } from './sent.ts';
 
-/** One mail for each invoice: sent before the transaction, under a key that stays the same, and noted in it. */
-export function notificationHandlers(mail: MailClient): Handlers<typeof catalogue> {
+/** Of an event that names no customer nothing is kept but the provider's id. */
+const onlyId = ({ id }: AcceptedMail): RecordedMail => ({ id, to: null });
+
+/**
+ * One mail for each invoice: sent before the transaction, under a key that stays the same, and noted in it. None for a customer who was
+ * erased.
+ */
+export function notificationHandlers(mail: MailClient, keyring: Keyring): Handlers<typeof catalogue> {
   return {
     'invoice.issued': handlerSteps({
-      before: (event, { once }) =>
-        once('mail', (key, signal) => mail.send(key, invoiceNotice(event.data), signal), {
+      before: async (event, { once }) => {
+        const notice = invoiceNotice(event.data);
+        if (notice === undefined) return undefined;
+        const { customer, customerId } = event.data;
+        const toRecord = customer === undefined ? onlyId : await recorder(keyring, event, customerId);
+        const recorded = await once('mail', (key, signal) => mail.send(key, notice, signal), {
           lookup: (key, signal) => mail.find(key, signal),
           unanswered: 'retry',
-        }),
-      handle: (event, { tx, before: sent }) => noteSent(tx, event, sent.id),
+          toRecord,
+        });
+        return withKeys(keyring, recorded);
+      },
+      handle: async (event, { tx, before: sent }) => {
+        if (sent !== undefined) await noteSent(tx, event, sent.id, recipientFor(event, sent));
+      },
     }),
   };
 }

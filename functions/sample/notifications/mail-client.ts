@@ -11,6 +11,8 @@ export interface Mail {
 /** What the provider says of a mail that it took. */
 export interface AcceptedMail {
   readonly id: string;
+  /** The address that it was accepted for. */
+  readonly to: string;
 }
 
 /** The mail provider, as far as notifications need it. */
@@ -43,11 +45,13 @@ export function mailClient(url: string): MailClient {
   };
 }
 
-/** Its answer may hold more, an address for instance: only the id goes on from here. */
+/** Its answer may hold more, the text for instance: only this goes on from here. */
 async function accepted(response: Response): Promise<AcceptedMail> {
-  const { id } = (await response.json()) as { id?: unknown };
-  if (typeof id !== 'string') throw new Error('the mail provider answered without an id');
-  return { id };
+  const { id, to } = (await response.json()) as { id?: unknown; to?: unknown };
+  if (typeof id !== 'string' || typeof to !== 'string') {
+    throw new Error('the mail provider answered without an id or an address');
+  }
+  return { id, to };
 }
 
 /**

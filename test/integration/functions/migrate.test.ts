@@ -24,7 +24,7 @@ describe('the migrate function', () => {
       applied: [],
       newer: [],
       logins: LOGINS.map(({ user }) => user),
-      eventTypes: Object.keys(definition.events).length,
+      eventTypes: Object.values(definition.events).flatMap(({ versions }) => Object.keys(versions)).length,
       destinations: Object.keys(definition.destinations),
     });
     expect(first.report.present).toBeGreaterThan(4);

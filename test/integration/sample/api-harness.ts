@@ -6,14 +6,19 @@ import { v7 } from 'uuid';
 import { expect } from 'vitest';
 import { type ApiHandler, createHandler } from '../../../functions/sample/api/handler.ts';
 import { openApi } from '../../../functions/sample/api/openapi.ts';
+import type { CallerRules } from '../../../functions/sample/api/caller.ts';
 import type { HttpEvent } from '../../../functions/sample/api/request.ts';
 import { catalogue } from '../../../functions/sample/catalogue/index.ts';
 import { createOutbox } from '../../../shared/outbox/index.ts';
+import type { Keyring } from '../../../shared/sealing/index.ts';
+import { sampleKeyring } from '../../support/sample.ts';
 
 interface Call {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON; a string or bytes as they are. */
   readonly body?: unknown;
+  /** ARN of whoever has signed the request. */
+  readonly signedBy?: string;
 }
 
 interface Reply {
@@ -51,7 +56,7 @@ function gatewayEvent(method: string, path: string, call: Call = {}): HttpEvent 
     return wanted === method && new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path);
   });
   const [, , id] = path.split('/');
-  const { body, headers = {} } = call;
+  const { body, headers = {}, signedBy } = call;
   return {
     routeKey: key ?? '$default',
     rawPath: path,
@@ -59,7 +64,10 @@ function gatewayEvent(method: string, path: string, call: Call = {}): HttpEvent 
     ...(key?.includes('{id}') === true && id !== undefined ? { pathParameters: { id: decodeURIComponent(id) } } : {}),
     ...(body === undefined ? {} : { body: bodyText(body) }),
     isBase64Encoded: body instanceof Uint8Array,
-    requestContext: { http: { method } },
+    requestContext: {
+      http: { method },
+      ...(signedBy === undefined ? {} : { authorizer: { iam: { userArn: signedBy } } }),
+    },
   };
 }
 
@@ -78,13 +86,24 @@ export interface Api {
   readonly seen: ReadonlySet<string>;
 }
 
-export function sampleApi(pool: pg.Pool, lambdaTrace: () => string | undefined = () => undefined): Api {
+export interface ApiOptions {
+  readonly lambdaTrace?: () => string | undefined;
+  /** Default: one of its own on the vault of the pool's database. */
+  readonly keyring?: Keyring;
+  /** Default: nobody sees personal values whole. */
+  readonly callers?: CallerRules;
+}
+
+export function sampleApi(pool: pg.Pool, options: ApiOptions = {}): Api {
+  const { lambdaTrace = () => undefined, keyring = sampleKeyring(pool), callers = { seeClearValues: [] } } = options;
   const log: string[] = [];
   const seen = new Set<string>();
   const write = (message: string, fields?: unknown): void => void log.push(JSON.stringify({ message, fields }));
   const handler: ApiHandler = createHandler({
     pool,
-    outbox: createOutbox({ catalogue }),
+    outbox: createOutbox({ catalogue, keyring }),
+    keyring,
+    callers,
     log: { debug: write, info: write, warn: write, error: write },
     newId: () => v7(),
     lambdaTrace,

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../../functions/sample/catalogue/index.ts';
-import { handlers } from '../../../functions/sample/ledger/handlers.ts';
+import { namingHandlers } from '../../../functions/sample/ledger/handlers.ts';
 import { buildEnvelope } from '../../../shared/events/index.ts';
 import { eventConsumer } from '../../../shared/inbox/index.ts';
 import { noMetrics } from '../../../shared/telemetry/index.ts';
 import { testDatabase } from '../../support/database.ts';
 import { recordingLog } from '../../support/recorders.ts';
+import { sampleKeyring } from '../../support/sample.ts';
 import { fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
@@ -20,7 +21,7 @@ function ledger() {
     startingPoint: 'beginning',
     destination: 'ledger',
     catalogue,
-    handlers,
+    handlers: namingHandlers(sampleKeyring(pool)),
     pool,
     log,
     metrics: noMetrics,
@@ -94,6 +95,7 @@ describe('the ledger', () => {
         status: 'paid',
         last_sequence: '4',
         effects: 4,
+        customer_name: null,
       },
     ]);
     const entries = await pool.query(

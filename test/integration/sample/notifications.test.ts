@@ -8,6 +8,7 @@ import { eventConsumer } from '../../../shared/inbox/index.ts';
 import { testDatabase } from '../../support/database.ts';
 import { providerPerTest } from '../../support/mail-delivery.ts';
 import { recordingLog, recordingMetrics } from '../../support/recorders.ts';
+import { sampleKeyring } from '../../support/sample.ts';
 import { contextFor, invoke, standardRecord } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
@@ -18,7 +19,7 @@ const provider = providerPerTest();
 function notifications(whenNoted = () => {}) {
   const log = recordingLog();
   const metrics = recordingMetrics();
-  const handlers = notificationHandlers(mailClient(provider.current.url));
+  const handlers = notificationHandlers(mailClient(provider.current.url), sampleKeyring(pool));
   const issued = handlers['invoice.issued'];
   if (issued === undefined || typeof issued === 'function') throw new Error('it has a step before');
   const handler = eventConsumer({

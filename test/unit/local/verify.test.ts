@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DayFact, EventFact, Facts } from '../../../local/check/facts.ts';
+import { CUSTOMER } from '../../../local/check/traffic.ts';
 import { verify } from '../../../local/check/verify.ts';
 
 const event = (sequence: number, type: string, data: EventFact['data'] = {}): EventFact => ({
@@ -37,7 +38,7 @@ const right: Facts = {
   held: [],
 };
 const sent = [{ id: 'i', totalMinor: 1000, paidMinor: 1000, payments: 2 }];
-const mails = [{ id: 'm', reference: 'i' }];
+const mails = [{ id: 'm', reference: 'i', to: CUSTOMER.email }];
 const ledger = (change: object): Facts['ledger'] => right.ledger.map((row) => ({ ...row, ...change }));
 
 describe('verify', () => {
@@ -134,11 +135,16 @@ describe('verify', () => {
   });
 
   it.each([
-    ['two mails for one invoice', [...mails, { id: 'n', reference: 'i' }], /2 mails sent and 1 noted/],
+    [
+      'two mails for one invoice',
+      [...mails, { id: 'n', reference: 'i', to: CUSTOMER.email }],
+      /2 mails sent and 1 noted/,
+    ],
     ['an invoice without a mail', [], /0 mails sent and 1 noted/],
+    ['a mail to somebody else', [{ id: 'm', reference: 'i', to: 'else@lovelace.example' }], /to another address/],
     [
       'a mail for no invoice',
-      [...mails, { id: 'n', reference: 'j' }],
+      [...mails, { id: 'n', reference: 'j', to: CUSTOMER.email }],
       /invoice j: 1 mails sent and 0 noted, 0 must be/,
     ],
   ])('names %s', (_, sentMails, fault) => {
