@@ -5,8 +5,23 @@
  * 2. `sealingPlan` finds what a JSON Schema marks with `x-gdpr-sensitive`; `wireSchema` is the schema of what is stored and sent.
  * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
  * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
+ * 5. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
+export {
+  backfillIndex,
+  type Backfilled,
+  type BackfillOptions,
+  hasOlderValues,
+  type IndexedColumn,
+} from './blind-index/backfill.ts';
+export type { BlindIndexes } from './blind-index/blind-indexes.ts';
+export { type BlindIndex, blindIndex, type BlindIndexOptions } from './blind-index/blind-value.ts';
+export { createIndexKeys, type IndexKeys, type IndexKeysOptions } from './blind-index/index-keys.ts';
+export type { IndexKeyRow, IndexKeyState, IndexVault, IndexVaultAnswer } from './blind-index/index-vault.ts';
+export { email, type Normaliser, personName, phone, taxId } from './blind-index/normalise.ts';
+export { postgresIndexVault } from './blind-index/postgres-index-vault.ts';
+export { type IndexRotationOptions, type IndexRotationStep, rotateIndexKey } from './blind-index/rotate-index-key.ts';
 export type { Random } from './cipher.ts';
 export {
   KeysNotPreparedError,

@@ -17,6 +17,7 @@ export const LOGINS = [
   { user: 'sealed_writer', roles: ['outbox_writer'] },
   { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'] },
   { user: 'sealed_opener', roles: ['inbox_consumer', 'vault_reader'] },
+  { user: 'sealed_index_rotator', roles: ['vault_index_rotator'] },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];
 

@@ -1,5 +1,5 @@
 /**
- * What a branch key is bound to in KMS: it unwraps with exactly this, policies can ask for it, and it stands in the audit log. Nothing
+ * What a key is bound to in KMS: it unwraps with exactly this, policies can ask for it, and it stands in the audit log. Nothing
  * of a person.
  */
 export interface KmsContext {
@@ -7,7 +7,8 @@ export interface KmsContext {
   readonly class: string;
   /** Decimal. */
   readonly version: string;
-  readonly purpose: 'branch';
+  /** A branch key, or the key of a blind index over values of the class. */
+  readonly purpose: 'branch' | 'index';
 }
 
 export interface WrappedKey {

@@ -9,7 +9,7 @@ export interface VaultPool {
 }
 
 /** Without a flush to disk a crash could take a key back with which something has been sealed. */
-const DURABLE = `
+export const DURABLE = `
   select set_config('synchronous_commit', case setting when 'off' then 'on' else setting end, true)
     from current_setting('synchronous_commit') as setting`;
 
@@ -145,7 +145,7 @@ function compare(a: string, b: string): number {
 }
 
 /** A statement of the vault's, with its failures called by the keyring's names. */
-async function inVault<T>(statement: Promise<T>): Promise<T> {
+export async function inVault<T>(statement: Promise<T>): Promise<T> {
   try {
     return await statement;
   } catch (cause) {

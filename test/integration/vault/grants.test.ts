@@ -13,7 +13,8 @@ const as = (user: TestUser): pg.Client => clients.get(user)!;
 const person = (className: string, id = 'P-1') => ({ class: className, subject: { kind: 'customer', id } });
 
 const FORBIDDEN = '42501';
-const TABLES = ['class_access', 'branch_key', 'subject_key', 'index_key', 'erasure'];
+const TABLES = ['class_access', 'branch_key', 'subject_key', 'blind_index', 'index_access', 'index_key', 'erasure'];
+const READ_BY_USERS = TABLES.filter((table) => table !== 'erasure');
 
 beforeAll(async () => {
   for (const { user } of LOGINS) clients.set(user, await database.client(user));
@@ -63,6 +64,15 @@ const key = (className: string, more: Readonly<Record<string, string>> = {}): st
 const branch = (className: string, version = 2): string =>
   `insert into vault.branch_key (class, version, kms_key, wrapped) values ('${className}', ${version}, 'k', '\\x00') on conflict do nothing`;
 
+const indexKey = (name: string, version = 1): string =>
+  `insert into vault.index_key (name, version, kms_key, wrapped) values ('${name}', ${version}, 'k', '\\x00') on conflict do nothing`;
+const ROTATES_INDEXES = [
+  `select vault.index_rotation('customer-email')`,
+  `select vault.add_index_key('customer-email', 2, 'k', '\\x00')`,
+  `select vault.promote_index_key('customer-email', 2)`,
+  `select vault.destroy_index_keys('customer-email', 2)`,
+];
+
 const classesSeen = async (user: TestUser, table: string): Promise<string[]> => {
   const { rows } = await as(user).query(`select distinct class from vault.${table} order by 1`);
   return rows.map((row) => row.class as string);
@@ -81,8 +91,13 @@ const FOR_NOBODY = [
   `insert into vault.class_access (login, class) values (current_user, 'tax')`,
   `insert into vault.branch_key (class, version, state, kms_key) values ('contact', 1, 'destroyed', 'k')`,
   `insert into vault.subject_key (created_at) values (now())`,
-  'select from vault.index_key',
-  'insert into vault.index_key default values',
+  `insert into vault.index_access (login, name) values (current_user, 'customer-name')`,
+  `insert into vault.blind_index (name, class) values ('mine', 'contact')`,
+  `update vault.blind_index set class = 'tax'`,
+  `update vault.index_key set state = 'retired'`,
+  `update vault.index_key set wrapped = null, state = 'destroyed'`,
+  `insert into vault.index_key (name, version, state, kms_key) values ('customer-email', 2, 'next', 'k')`,
+  `select vault.set_index_access(current_user, '{"customer-name": "contact"}')`,
   'select from vault.erasure',
   'insert into vault.erasure default values',
   `select vault.set_access(current_user, '{tax}', '{tax}')`,
@@ -96,12 +111,14 @@ describe.each(LOGINS)('$user', ({ user, roles }) => {
   const own = roles as readonly string[];
 
   it('may do in the vault what its role says', async () => {
-    const reads = own.some((role) => role.startsWith('vault_'));
-    const READS = ['class_access', 'branch_key', 'subject_key'].map((table) => `select from vault.${table}`);
+    const reads = own.includes('vault_reader') || own.includes('vault_writer');
+    const READS = READ_BY_USERS.map((table) => `select from vault.${table}`);
     expect(await otherThan(reads ? null : FORBIDDEN, user, READS)).toEqual([]);
     if (!own.includes('vault_writer')) {
-      expect(await otherThan(FORBIDDEN, user, [key('contact'), branch('contact', 1)])).toEqual([]);
+      const adds = [key('contact'), branch('contact', 1), indexKey('customer-email')];
+      expect(await otherThan(FORBIDDEN, user, adds)).toEqual([]);
     }
+    expect(await otherThan(own.includes('vault_index_rotator') ? null : FORBIDDEN, user, ROTATES_INDEXES)).toEqual([]);
     expect(await otherThan(FORBIDDEN, user, FOR_NOBODY)).toEqual([]);
   });
 });
@@ -141,6 +158,48 @@ describe('the rows of a class', () => {
     for (const columns of broken) expect(await outcome('sealed_sealer', key('contact', columns))).toBe('23514');
     expect(await outcome('sealed_sealer', key('contact', { branch_version: '7' }))).toBe('23503');
     expect(await outcome('sealed_sealer', key('contact', { subject_id: `'P-1'` }))).toBe('23505');
+  });
+});
+
+describe('the keys of an index', () => {
+  const grant = (user: TestUser, indexes: object): Promise<unknown> =>
+    owner.query('select vault.set_index_access($1, $2)', [user, JSON.stringify(indexes)]);
+  const seen = async (user: TestUser, table: string): Promise<string[]> => {
+    const { rows } = await as(user).query(`select distinct name from vault.${table} order by 1`);
+    return rows.map((row) => row.name as string);
+  };
+
+  it('are shown to the logins that were given the index, whatever classes they have', async () => {
+    await grant('sealed_sealer', { 'customer-email': 'contact', 'customer-name': 'contact' });
+    for (const name of ['customer-email', 'customer-name']) await as('sealed_sealer').query(indexKey(name));
+    for (const table of ['blind_index', 'index_access', 'index_key']) {
+      expect(await seen('sealed_sealer', table)).toEqual(['customer-email', 'customer-name']);
+      expect(await seen('sealed_opener', table)).toEqual([]);
+    }
+    await grant('sealed_opener', { 'customer-email': 'contact' });
+    for (const table of ['blind_index', 'index_access', 'index_key']) {
+      expect(await seen('sealed_opener', table)).toEqual(['customer-email']);
+    }
+    await grant('sealed_opener', {});
+    expect(await seen('sealed_opener', 'index_key')).toEqual([]);
+  });
+
+  it('are added only by logins that were given the index, and only the first', async () => {
+    await grant('sealed_sealer', { 'customer-email': 'contact' });
+    await grant('sealed_opener', { 'customer-email': 'contact' });
+    const refused = [indexKey('customer-email', 2), indexKey('customer-name', 3), indexKey('unheard-of')];
+    expect(await otherThan(FORBIDDEN, 'sealed_sealer', refused)).toEqual([]);
+    expect(await otherThan(null, 'sealed_sealer', [indexKey('customer-email')])).toEqual([]);
+    expect(await otherThan(FORBIDDEN, 'sealed_opener', [indexKey('customer-email')])).toEqual([]);
+  });
+
+  it('are of one class, for all', async () => {
+    await expect(grant('sealed_opener', { 'customer-email': 'tax' })).rejects.toMatchObject({ code: '22023' });
+    await expect(grant('sealed_opener', { Customer: 'tax' })).rejects.toMatchObject({ code: '23514' });
+  });
+
+  it('are not read by whoever rotates them', async () => {
+    expect(await outcome('sealed_index_rotator', 'select wrapped from vault.index_key')).toBe(FORBIDDEN);
   });
 });
 

@@ -1,0 +1,136 @@
+import type { KeyObject } from 'node:crypto';
+import { KeysNotPreparedError, SealingError } from '../errors.ts';
+import { type KeyringClock, type Moment, momentOf, systemClock } from '../keyring/age.ts';
+import { createKmsCache, secretKey } from '../keyring/kms-cache.ts';
+import type { Kms, KmsContext } from '../keyring/kms.ts';
+import { isFresh, isUsable } from '../keyring/subject-cache.ts';
+import type { BlindIndex } from './blind-value.ts';
+import type { IndexKeyRow, IndexKeyState, IndexVault } from './index-vault.ts';
+import { blindIndexes, type BlindIndexes } from './blind-indexes.ts';
+
+/** Keys of blind indexes, loaded before they are needed. */
+export interface IndexKeys {
+  /**
+   * Loads all keys of these indexes that live, and makes the first one where there is none: committed before this resolves. What it answers only
+   * computes; for about a minute it is sure to work, after five minutes it refuses.
+   *
+   * @throws SealingError `SEALING_DENIED`, `SEALING_THROTTLED`, `SEALING_UNAVAILABLE`, `SEALING_KEY_DISABLED`, `SEALING_KEY_UNKNOWN`, `SEALING_TAMPERED`,
+   * `SEALING_MALFORMED`
+   */
+  load(indexes: readonly BlindIndex[]): Promise<BlindIndexes>;
+}
+
+export interface IndexKeysOptions {
+  /** Name of the vault: bound to every key in it, as that of the keyring. */
+  readonly name: string;
+  readonly vault: IndexVault;
+  readonly kms: Kms;
+  readonly clock?: KeyringClock;
+}
+
+/** A key of an index, unwrapped. */
+export interface IndexKey {
+  readonly version: number;
+  readonly state: IndexKeyState;
+  readonly secret: KeyObject;
+}
+
+interface Known {
+  readonly rows: readonly IndexKeyRow[];
+  readonly askedAt: Moment;
+}
+
+/**
+ * Makes the index keys of a process. One for all its work: which keys there are is asked again after four minutes, KMS as for branch keys.
+ *
+ * ```ts
+ * const indexKeys = createIndexKeys({ name: 'invoices', vault: postgresIndexVault(pool), kms });
+ * ```
+ */
+export function createIndexKeys({ name: vaultName, vault, kms, clock = systemClock }: IndexKeysOptions): IndexKeys {
+  const cache = createKmsCache(kms, clock);
+  const known = new Map<string, Known>();
+  const firsts = new Map<string, Promise<IndexKeyRow>>();
+
+  const createFirst = (index: BlindIndex): Promise<IndexKeyRow> => {
+    const create = async (): Promise<IndexKeyRow> => {
+      const askedAt = momentOf(clock);
+      const { plaintext, kmsKey, wrapped } = await kms.generate(indexContext(vaultName, index.class, 1));
+      const secret = secretKey(plaintext);
+      const standing = await vault.createIndexKey({ name: index.name, kmsKey, wrapped });
+      const isOurs = standing.version === 1 && Buffer.compare(standing.wrapped, wrapped) === 0;
+      if (isOurs) cache.keep(idOf(standing), secret, askedAt);
+      return standing;
+    };
+    // Kept: whoever has read the vault before and comes after it must not make another.
+    const first = firsts.get(index.name) ?? create();
+    firsts.set(index.name, first);
+    first.catch(() => firsts.delete(index.name));
+    return first;
+  };
+
+  /** Which keys live, of each index. */
+  const rowsOf = async (indexes: readonly BlindIndex[]): Promise<Map<string, Known>> => {
+    const fresh = (index: BlindIndex): Known | undefined => {
+      const entry = known.get(index.name);
+      return entry !== undefined && isFresh(clock, entry.askedAt) ? entry : undefined;
+    };
+    const missing = indexes.filter((index) => fresh(index) === undefined);
+    if (missing.length > 0) {
+      const askedAt = momentOf(clock);
+      const { granted, keys } = await vault.readIndexKeys(missing.map((index) => index.name));
+      for (const index of missing) {
+        checkGrant(index, granted);
+        const rows = keys.filter((row) => row.name === index.name);
+        known.set(index.name, { rows: rows.length > 0 ? rows : [await createFirst(index)], askedAt });
+      }
+    }
+    return new Map(indexes.map((index) => [index.name, known.get(index.name) as Known]));
+  };
+
+  return {
+    async load(indexes) {
+      const rows = await rowsOf(indexes);
+      const loaded = new Map<string, { readonly keys: readonly IndexKey[]; readonly askedAt: Moment }>();
+      for (const index of indexes) {
+        const { rows: ofIndex, askedAt } = rows.get(index.name) as Known;
+        const keys = await Promise.all(
+          ofIndex.map(async (row): Promise<IndexKey> => {
+            const secret = await cache.open(idOf(row), row, indexContext(vaultName, index.class, row.version));
+            return { version: row.version, state: row.state, secret };
+          }),
+        );
+        loaded.set(index.name, { keys, askedAt });
+      }
+      return blindIndexes((index) => {
+        const found = loaded.get(index.name);
+        if (found !== undefined && isUsable(clock, found.askedAt)) return found.keys;
+        throw new KeysNotPreparedError(
+          `The keys of index '${index.name}' were not loaded, or over five minutes ago. Load them before the transaction. Nothing was computed.`,
+        );
+      });
+    },
+  };
+}
+
+/** What the key of an index is bound to in KMS. Which index it is, is bound by what is derived from it. */
+export function indexContext(vault: string, className: string, version: number): KmsContext {
+  return { vault, class: className, version: String(version), purpose: 'index' };
+}
+
+function checkGrant(index: BlindIndex, granted: readonly Pick<BlindIndex, 'name' | 'class'>[]): void {
+  const grant = granted.find(({ name }) => name === index.name);
+  if (grant === undefined) {
+    throw new SealingError('SEALING_DENIED', `This login may not use the index '${index.name}'.`);
+  }
+  if (grant.class !== index.class) {
+    throw new SealingError(
+      'SEALING_DENIED',
+      `The index '${index.name}' is over class '${grant.class}' in the vault, and over '${index.class}' in this program.`,
+    );
+  }
+}
+
+function idOf({ name, version }: Pick<IndexKeyRow, 'name' | 'version'>): string {
+  return `${name} ${version}`;
+}
