@@ -5,6 +5,7 @@
  *   npm run bench -- relay --quick --only append    one of them, a tenth of the size
  *   npm run bench -- consumer                       what an effect costs, and held events
  *   npm run bench -- janitor --quick                pruning under load
+ *   npm run bench -- sealing                        what a sealed value costs, and its keys
  *   npm run bench -- cold-import                    what a cold start costs
  *
  * How each is measured: docs/benchmarks.md.
@@ -15,11 +16,13 @@ import { readOptions, UsageError } from './harness/options.ts';
 import { runBenchmarks } from './harness/run.ts';
 import { janitorBenchmarks } from './janitor/index.ts';
 import { relayBenchmarks } from './relay/index.ts';
+import { sealingBenchmarks } from './sealing/index.ts';
 
 const SUBJECTS: Readonly<Record<string, readonly Benchmark[]>> = {
   relay: relayBenchmarks,
   consumer: consumerBenchmarks,
   janitor: janitorBenchmarks,
+  sealing: sealingBenchmarks,
 };
 
 const listed = Object.entries(SUBJECTS).map(
@@ -27,7 +30,7 @@ const listed = Object.entries(SUBJECTS).map(
     `Benchmarks of the ${subject}:\n${benchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\n')}`,
 );
 
-const USAGE = `Usage: npm run bench -- relay|consumer|janitor [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
+const USAGE = `Usage: npm run bench -- relay|consumer|janitor|sealing [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
        npm run bench -- cold-import [runs]
 
   --quick        a tenth of the sizes: shows that everything works, its numbers are rough

@@ -30,6 +30,7 @@ export {
   type SealingErrorCode,
   SealingRefusedError,
 } from './errors.ts';
+export { type SealingAnswer, sealingAnswer } from './http-answer.ts';
 export type { KeyringClock } from './keyring/age.ts';
 export { createKeyring, type Keyring, type KeyringOptions } from './keyring/keyring.ts';
 export type { DataKey, Kms, KmsContext, WrappedKey } from './keyring/kms.ts';
