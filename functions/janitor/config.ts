@@ -19,9 +19,20 @@ export interface JanitorConfig {
   /** SQL functions of other areas, `schema.name(keep interval, page integer)`, and how long what they delete is kept. */
   readonly also: readonly { readonly name: string; readonly keepSeconds: number }[];
   readonly archive: ArchiveAddress | undefined;
+  /** Whose keys it rotates; undefined: nobody's. */
+  readonly sealing: JanitorSealing | undefined;
   /** Seconds that a run takes at most. */
   readonly maxSeconds: number;
   readonly rest: number;
+}
+
+export interface JanitorSealing {
+  /** The vault's name, which every key in it is bound to. */
+  readonly vault: string;
+  /** ARN of the KMS key that wraps branch keys from now on. */
+  readonly keyArn: string;
+  /** How old a branch key becomes before another takes its place. */
+  readonly branchSeconds: number;
 }
 
 type ArchiveAddress =
@@ -36,6 +47,8 @@ const DAY = 86_400;
  * - `OUTBOX_KEEP_DAYS` (14) and `INBOX_KEEP_DAYS` (35): days, or `none` for an area that is not pruned by this function
  * - `JANITOR_ARCHIVE`: `none` (the default), `s3://bucket`, or `file:///folder`
  * - `JANITOR_ALSO`: JSON such as `{"sample.prune_idempotency": 7}`: functions of your own, and days
+ * - `SEALING_VAULT` and `SEALING_KEY_ARN`: the vault whose keys are rotated, and the KMS key that wraps them; neither: no keys are
+ *   looked at. `SEALING_BRANCH_DAYS` (90): how old a branch key becomes
  * - `JANITOR_MAX_SECONDS` (240), and `JANITOR_REST` (1): rest after each page, as a multiple of the time that it took
  *
  * @throws JanitorConfigError (`JANITOR_CONFIG`) naming the variable
@@ -46,6 +59,7 @@ export function janitorConfig(env: Environment): JanitorConfig {
     inboxSeconds: days('INBOX_KEEP_DAYS', env['INBOX_KEEP_DAYS'] ?? '35'),
     also: also(env['JANITOR_ALSO'] ?? '{}'),
     archive: archiveAddress(env['JANITOR_ARCHIVE'] ?? 'none'),
+    sealing: sealing(env),
     maxSeconds: positive('JANITOR_MAX_SECONDS', env['JANITOR_MAX_SECONDS'] ?? '240'),
     rest: positive('JANITOR_REST', env['JANITOR_REST'] ?? '1'),
   };
@@ -86,6 +100,19 @@ function archiveAddress(value: string): ArchiveAddress | undefined {
   const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
   if (path !== undefined) return { kind: 'folder', path };
   throw new JanitorConfigError('JANITOR_ARCHIVE must be none, s3://bucket or file:///folder.');
+}
+
+function sealing(env: Environment): JanitorSealing | undefined {
+  const { SEALING_VAULT: vault = '', SEALING_KEY_ARN: keyArn = '' } = env;
+  if (vault === '' && keyArn === '') return undefined;
+  if (!/^[a-z][a-z0-9-]{0,62}$/.test(vault)) {
+    throw new JanitorConfigError('SEALING_VAULT must be the name of a vault, 1-63 of a-z 0-9 - and a letter first.');
+  }
+  if (!/^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/[A-Za-z0-9-]+$/.test(keyArn)) {
+    throw new JanitorConfigError('SEALING_KEY_ARN must be the ARN of a KMS key, not an alias or an id.');
+  }
+  const branchDays = positive('SEALING_BRANCH_DAYS', env['SEALING_BRANCH_DAYS'] ?? '90', ' of days');
+  return { vault, keyArn, branchSeconds: branchDays * DAY };
 }
 
 /** The archive, and what ends its connections. */

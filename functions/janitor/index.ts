@@ -8,6 +8,7 @@ import { outboxWalks, systemClock } from '../../shared/outbox/index.ts';
 import { runJanitor, type Walk, walkOfFunction, type WalkReport } from '../../shared/retention/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
 import { janitorConfig, openArchive } from './config.ts';
+import { keyRequest, rotateKeys } from './keys.ts';
 
 const log = new Logger();
 const config = janitorConfig(process.env);
@@ -23,9 +24,14 @@ const STATEMENT_MS = 20_000;
 /** Left over when the run ends: one page with its file of the archive. Milliseconds. */
 const RESERVE_MS = 30_000;
 
-/** A scheduled run: deletes, and archives before, what is older than it need be kept, as long as its time lasts. */
-export async function handler(_event: unknown, context: Context): Promise<readonly WalkReport[]> {
+/**
+ * A scheduled run: looks after keys, and deletes, and archives before, what is older than it need be kept, as long as its time lasts. Invoked
+ * by hand it also does what the event asks for (`KeyRequest`).
+ */
+export async function handler(event: unknown, context: Context): Promise<readonly WalkReport[]> {
   log.addContext(context);
+  const request = keyRequest(event, config.sealing);
+  const startedAt = systemClock.monotonic();
   const budgetMs = Math.min(config.maxSeconds * 1000, context.getRemainingTimeInMillis() - RESERVE_MS);
   const opened = config.archive === undefined ? undefined : openArchive(config.archive, process.env);
   const client = new pg.Client({
@@ -37,6 +43,11 @@ export async function handler(_event: unknown, context: Context): Promise<readon
   client.on('error', (error: Error & { code?: string }) => log.warn('the connection broke', { code: error.code }));
   try {
     await client.connect();
+    const { sealing, rest } = config;
+    const keys =
+      sealing === undefined
+        ? { failed: false }
+        : await rotateKeys({ client, sealing, request, log, metrics, rest, budgetMs: budgetMs / 2 });
     const walks: Walk[] = [];
     if (config.outboxSeconds !== undefined) {
       walks.push(...outboxWalks(client, { keepSeconds: config.outboxSeconds, archive: opened?.archive, metrics }));
@@ -47,17 +58,17 @@ export async function handler(_event: unknown, context: Context): Promise<readon
     walks.push(...config.also.map((more) => walkOfFunction(client, more)));
     const { walks: told, failed } = await runJanitor({
       walks,
-      budgetMs,
+      budgetMs: budgetMs - (systemClock.monotonic() - startedAt),
       rest: config.rest,
       clock: systemClock,
       log,
       metrics,
     });
     log.info('the run is over', { walks: told });
-    if (failed) {
+    if (failed || keys.failed) {
       throw new SealedOutboxError(
         'JANITOR_FAILED',
-        'Not everything could be pruned; the log names the walks that failed. The next run tries again.',
+        'Not everything could be done; the log names the walks and the keys that failed. The next run tries again.',
       );
     }
     return told;

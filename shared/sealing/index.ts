@@ -6,6 +6,7 @@
  * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
  * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
  * 5. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
+ * 6. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
 export {
@@ -41,6 +42,25 @@ export { isOpenedWhole, maskMarked, openData, type OpeningKeys, sealedWith } fro
 export { isErased, isSealed, Sealed, sealedText } from './sealed.ts';
 export { ERASED_TEXT, type KeyName, parseSealed, type SealedParts } from './sealed-text.ts';
 export { type NeededKey, neededKeys, possibleKeys, sealData, type SealingKeys } from './seal-data.ts';
+export {
+  type BranchState,
+  type CanaryPorts,
+  type CanaryRow,
+  moveBranchKey,
+  type PaceOptions,
+  postgresRotation,
+  renewSubjectKey,
+  rotateBranchKey,
+  type RotationClock,
+  type RotationConnection,
+  type RotationOptions,
+  type RotationPorts,
+  type RotationReport,
+  type RotationVault,
+  runRotation,
+  type SubjectPage,
+  type WrappedSubject,
+} from './rotation/index.ts';
 export { type InstalledPlan, installedPlan } from './schema/installed-plan.ts';
 export type { PlannedMark, Sensitive, SensitiveMark, SubjectPlace } from './schema/mark.ts';
 export type { SealingPlan } from './schema/plan.ts';

@@ -1,6 +1,14 @@
 import { KMS } from '@aws-sdk/client-kms';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { type Kms, kmsKeys, type KmsContext } from '../../shared/sealing/index.ts';
+import {
+  type BranchState,
+  type Kms,
+  type KmsContext,
+  kmsKeys,
+  moveBranchKey,
+  type RotationVault,
+  type WrappedKey,
+} from '../../shared/sealing/index.ts';
 
 const localstack = inject('localstack');
 const context: KmsContext = { vault: 'test', class: 'contact', version: '1', purpose: 'branch' };
@@ -62,6 +70,28 @@ describe('KMS on LocalStack', () => {
     const key = await kms.generate(context);
     await client.rotateKeyOnDemand({ KeyId: keyArn });
     expect(Buffer.from(await kms.unwrap(key, context)).equals(key.plaintext)).toBe(true);
+  });
+
+  it('wraps a branch key of another KMS key anew: the same key, which the old KMS key no longer opens', async () => {
+    const { plaintext, ...old } = await kms.generate(context);
+    const branch = { class: 'contact', version: 1, active: true, age: 0, retiredFor: null, ...old };
+    const today = kmsKeys({ client, keyArn: await newKey(), timeoutMs: 30_000 });
+    let moved: WrappedKey | null = null;
+    const vault = { rewrapBranch: async (_: BranchState, key: WrappedKey) => (moved = key) !== null } as RotationVault;
+    expect(await moveBranchKey({ name: 'test', vault, kms: today }, branch)).toBe(true);
+    await client.disableKey({ KeyId: keyArn });
+    try {
+      expect(Buffer.from(await today.unwrap(moved!, context)).equals(plaintext)).toBe(true);
+      await expect(today.unwrap(old, context)).rejects.toMatchObject({ code: 'SEALING_KEY_DISABLED' });
+    } finally {
+      await client.enableKey({ KeyId: keyArn });
+    }
+    await expect(today.unwrap({ ...moved!, kmsKey: keyArn }, context)).rejects.toMatchObject({
+      code: 'SEALING_TAMPERED',
+    });
+    await expect(today.unwrap(moved!, { ...context, version: '2' })).rejects.toMatchObject({
+      code: 'SEALING_TAMPERED',
+    });
   });
 
   it('says when the KMS key is disabled, about to be deleted, or not there', async () => {

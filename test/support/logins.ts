@@ -18,6 +18,7 @@ export const LOGINS = [
   { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'] },
   { user: 'sealed_opener', roles: ['inbox_consumer', 'vault_reader'] },
   { user: 'sealed_index_rotator', roles: ['vault_index_rotator'] },
+  { user: 'sealed_rotator', roles: ['vault_writer', 'vault_rotator'] },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];
 

@@ -59,7 +59,7 @@ export function createIndexKeys({ name: vaultName, vault, kms, clock = systemClo
       const secret = secretKey(plaintext);
       const standing = await vault.createIndexKey({ name: index.name, kmsKey, wrapped });
       const isOurs = standing.version === 1 && Buffer.compare(standing.wrapped, wrapped) === 0;
-      if (isOurs) cache.keep(idOf(standing), secret, askedAt);
+      if (isOurs) cache.keep(idOf(standing), { secret, wrapped, askedAt });
       return standing;
     };
     // Kept: whoever has read the vault before and comes after it must not make another.

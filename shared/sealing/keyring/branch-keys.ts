@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { type KeyringClock, momentOf } from './age.ts';
 import { createKmsCache, secretKey } from './kms-cache.ts';
-import type { Kms, KmsContext } from './kms.ts';
+import { branchContext, type Kms } from './kms.ts';
 import type { BranchRow, Vault } from './vault.ts';
 
 /** Unwrapped branch keys of one vault. */
@@ -15,27 +15,21 @@ export interface BranchKeys {
 export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: KeyringClock): BranchKeys {
   const cache = createKmsCache(kms, clock);
   const firsts = new Map<string, Promise<BranchRow>>();
-  const contextOf = (className: string, version: number): KmsContext => ({
-    vault: name,
-    class: className,
-    version: String(version),
-    purpose: 'branch',
-  });
 
   return {
     open(row) {
-      return cache.open(idOf(row.class, row.version), row, contextOf(row.class, row.version));
+      return cache.open(idOf(row.class, row.version), row, branchContext(name, row.class, row.version));
     },
 
     createFirst(className) {
       const create = async (): Promise<BranchRow> => {
         const askedAt = momentOf(clock);
         const version = 1;
-        const { plaintext, kmsKey, wrapped } = await kms.generate(contextOf(className, version));
+        const { plaintext, kmsKey, wrapped } = await kms.generate(branchContext(name, className, version));
         const secret = secretKey(plaintext);
         const standing = await vault.createBranch({ class: className, version, active: true, kmsKey, wrapped });
         const isOurs = standing.version === version && Buffer.compare(standing.wrapped, wrapped) === 0;
-        if (isOurs) cache.keep(idOf(className, version), secret, askedAt);
+        if (isOurs) cache.keep(idOf(className, version), { secret, wrapped, askedAt });
         return standing;
       };
       // Kept: whoever has read the vault before and comes after it must not make another.

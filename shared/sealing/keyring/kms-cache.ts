@@ -16,14 +16,19 @@ const PAUSE_MS = 10_000;
 export interface KmsCache {
   /** @throws SealingError what `Kms.unwrap` rejects with */
   open(id: string, key: WrappedKey, context: KmsContext): Promise<KeyObject>;
-  /** Keeps a key that KMS has just made. @param askedAt before KMS was asked */
-  keep(id: string, secret: KeyObject, askedAt: Moment): void;
+  /** Keeps a key that KMS has just made. */
+  keep(id: string, made: UnwrappedKey): void;
 }
 
-interface Entry {
+export interface UnwrappedKey {
   readonly secret: KeyObject;
+  /** What KMS was asked to unwrap. */
+  readonly wrapped: Uint8Array;
   /** Before KMS was asked. */
   readonly askedAt: Moment;
+}
+
+interface Entry extends UnwrappedKey {
   /** When KMS was last found away. */
   awayAt: Moment | null;
 }
@@ -36,7 +41,7 @@ export function createKmsCache(kms: Kms, clock: KeyringClock): KmsCache {
     const askedAt = momentOf(clock);
     try {
       const secret = secretKey(await kms.unwrap(key, context));
-      entries.set(id, { secret, askedAt, awayAt: null });
+      entries.set(id, { secret, wrapped: key.wrapped, askedAt, awayAt: null });
       return secret;
     } catch (error) {
       const entry = entries.get(id);
@@ -48,15 +53,17 @@ export function createKmsCache(kms: Kms, clock: KeyringClock): KmsCache {
 
   /** However many need a key at once, KMS is asked once. */
   const refresh = (id: string, key: WrappedKey, context: KmsContext): Promise<KeyObject> => {
-    const flight = flights.get(id) ?? unwrap(id, key, context).finally(() => flights.delete(id));
-    flights.set(id, flight);
+    const what = `${id} ${Buffer.from(key.wrapped).toString('base64')}`;
+    const flight = flights.get(what) ?? unwrap(id, key, context).finally(() => flights.delete(what));
+    flights.set(what, flight);
     return flight;
   };
 
   return {
     async open(id, key, context) {
       const entry = entries.get(id);
-      if (entry === undefined) return refresh(id, key, context);
+      // Restored from an older backup, a vault may give a version a second time: to another key.
+      if (entry === undefined || Buffer.compare(entry.wrapped, key.wrapped) !== 0) return refresh(id, key, context);
       const age = ageOf(clock, entry.askedAt);
       if (age < REFRESH_MS) return entry.secret;
       const paused = entry.awayAt !== null && ageOf(clock, entry.awayAt) < PAUSE_MS;
@@ -73,8 +80,8 @@ export function createKmsCache(kms: Kms, clock: KeyringClock): KmsCache {
         throw error;
       }
     },
-    keep(id, secret, askedAt) {
-      entries.set(id, { secret, askedAt, awayAt: null });
+    keep(id, made) {
+      entries.set(id, { ...made, awayAt: null });
     },
   };
 }

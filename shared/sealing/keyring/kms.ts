@@ -11,6 +11,10 @@ export interface KmsContext {
   readonly purpose: 'branch' | 'index';
 }
 
+export function branchContext(vault: string, className: string, version: number): KmsContext {
+  return { vault, class: className, version: String(version), purpose: 'branch' };
+}
+
 export interface WrappedKey {
   /** What wrapped it: an ARN. Wrapped keys are unwrapped by what they name, not by what is configured today. */
   readonly kmsKey: string;

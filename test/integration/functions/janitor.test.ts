@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { folderArchive, readArchive } from '../../../shared/archive/index.ts';
 import { allOf } from '../../support/archive-conformance.ts';
 import { testDatabase } from '../../support/database.ts';
+import type { TestUser } from '../../support/logins.ts';
 import { append, installCatalogue, thing } from '../../support/outbox.ts';
 import { letAge, publishAll, remaining, uuidAt } from '../../support/retention.ts';
 
@@ -26,8 +27,8 @@ function invocation(remainingMs: number): Context {
 }
 
 /** The function as Lambda loads it, with these variables. */
-async function loaded(archive: string) {
-  const config = database.config('sealed_janitor');
+async function loaded(archive: string, user: TestUser = 'sealed_janitor', more: Readonly<Record<string, string>> = {}) {
+  const config = database.config(user);
   const variables = {
     DATABASE_HOST: config.host,
     DATABASE_PORT: String(config.port),
@@ -39,6 +40,7 @@ async function loaded(archive: string) {
     JANITOR_ARCHIVE: archive,
     JANITOR_ALSO: '{"sample.prune_idempotency": 7}',
     JANITOR_REST: '0.001',
+    ...more,
   };
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
   vi.resetModules();
@@ -109,5 +111,30 @@ describe('the function', () => {
     expect((await remaining(owner)).events).toHaveLength(1);
     expect((await owner.query('select from sample.idempotency')).rowCount).toBe(0);
     expect(metrics.filter(([name, , area]) => name === 'PruneLag' && area === 'outbox')).toEqual([]);
+  });
+
+  it('looks after keys where it has a vault; that KMS is away is seen, and old rows go all the same', async () => {
+    await owner.query(`select vault.set_access('sealed_rotator', '{}', '{contact}')`);
+    const { handler } = await loaded('none', 'sealed_rotator', {
+      OUTBOX_KEEP_DAYS: 'none',
+      INBOX_KEEP_DAYS: 'none',
+      JANITOR_ALSO: '{"public.prune_mine": 7}',
+      SEALING_VAULT: 'test',
+      SEALING_KEY_ARN: 'arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+      AWS_REGION: 'eu-central-1',
+      AWS_ENDPOINT_URL_KMS: 'http://127.0.0.1:1',
+      AWS_ACCESS_KEY_ID: 'test',
+      AWS_SECRET_ACCESS_KEY: 'test',
+    });
+    await owner.query(
+      `create table mine as select generate_series(1, 3) as n; grant select, delete on mine to public;
+       create function prune_mine(keep interval, page integer) returns integer language sql as
+         $$ with gone as (delete from mine returning 1) select count(*)::integer from gone $$`,
+    );
+    const metrics = recordMetrics();
+    const run = handler({ rotate: ['contact'] }, invocation(300_000)).finally(() => vi.restoreAllMocks());
+    await expect(run).rejects.toMatchObject({ code: 'JANITOR_FAILED' });
+    expect((await owner.query('select from mine')).rowCount).toBe(0);
+    expect(metrics).toEqual(expect.arrayContaining([['CanaryFailed', 1, undefined]]));
   });
 });

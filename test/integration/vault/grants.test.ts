@@ -13,8 +13,8 @@ const as = (user: TestUser): pg.Client => clients.get(user)!;
 const person = (className: string, id = 'P-1') => ({ class: className, subject: { kind: 'customer', id } });
 
 const FORBIDDEN = '42501';
-const TABLES = ['class_access', 'branch_key', 'subject_key', 'blind_index', 'index_access', 'index_key', 'erasure'];
-const READ_BY_USERS = TABLES.filter((table) => table !== 'erasure');
+const READ_BY_USERS = ['class_access', 'branch_key', 'subject_key', 'blind_index', 'index_access', 'index_key'];
+const TABLES = [...READ_BY_USERS, 'erasure', 'canary'];
 
 beforeAll(async () => {
   for (const { user } of LOGINS) clients.set(user, await database.client(user));
@@ -81,11 +81,10 @@ const classesSeen = async (user: TestUser, table: string): Promise<string[]> => 
 /** What nobody may who logs in. */
 const FOR_NOBODY = [
   ...TABLES.flatMap((table) => [`delete from vault.${table}`, `truncate vault.${table}`]),
-  `update vault.branch_key set wrapped = null, state = 'destroyed'`,
-  `update vault.branch_key set state = 'retired'`,
-  `update vault.branch_key set kms_key = ''`,
-  'update vault.subject_key set wrapped = null',
-  'update vault.subject_key set branch_version = 1',
+  'update vault.branch_key set version = 2',
+  'update vault.branch_key set retired_at = null',
+  'update vault.branch_key set created_at = now()',
+  `update vault.canary set value = 'sealed.1.'`,
   `update vault.subject_key set subject_id = 'P-3'`,
   `update vault.class_access set class = 'tax'`,
   `insert into vault.class_access (login, class) values (current_user, 'tax')`,
@@ -107,6 +106,18 @@ const FOR_NOBODY = [
   'drop policy of_its_classes on vault.subject_key',
 ];
 
+/** What only rotation may. */
+const ROTATION = [
+  `update vault.branch_key set state = 'retired'`,
+  `update vault.branch_key set wrapped = null, state = 'destroyed'`,
+  `update vault.branch_key set kms_key = ''`,
+  'update vault.subject_key set wrapped = null',
+  'update vault.subject_key set branch_version = 1',
+  'select from vault.canary',
+  `insert into vault.canary (class, value) values ('contact', 'sealed.1.')`,
+  'update vault.canary set opened_at = now()',
+];
+
 describe.each(LOGINS)('$user', ({ user, roles }) => {
   const own = roles as readonly string[];
 
@@ -119,6 +130,7 @@ describe.each(LOGINS)('$user', ({ user, roles }) => {
       expect(await otherThan(FORBIDDEN, user, adds)).toEqual([]);
     }
     expect(await otherThan(own.includes('vault_index_rotator') ? null : FORBIDDEN, user, ROTATES_INDEXES)).toEqual([]);
+    if (!own.includes('vault_rotator')) expect(await otherThan(FORBIDDEN, user, ROTATION)).toEqual([]);
     expect(await otherThan(FORBIDDEN, user, FOR_NOBODY)).toEqual([]);
   });
 });

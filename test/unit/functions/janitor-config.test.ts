@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { janitorConfig, JanitorConfigError } from '../../../functions/janitor/config.ts';
+import { keyRequest } from '../../../functions/janitor/keys.ts';
 
 const DAY = 86_400;
+const KEY_ARN = 'arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 
 describe('the environment of the janitor', () => {
   it('needs nothing: a fortnight of events, five weeks of dedupe rows, no archive', () => {
@@ -47,5 +49,58 @@ describe('the environment of the janitor', () => {
   ])('refuses %s=%s and names the variable', (name, value) => {
     expect(() => janitorConfig({ [name]: value })).toThrow(JanitorConfigError);
     expect(() => janitorConfig({ [name]: value })).toThrow(name);
+  });
+
+  it('looks after keys where it is told whose', () => {
+    const environment = { SEALING_VAULT: 'invoices', SEALING_KEY_ARN: KEY_ARN };
+    expect(janitorConfig({}).sealing).toBeUndefined();
+    expect(janitorConfig(environment).sealing).toEqual({ vault: 'invoices', keyArn: KEY_ARN, branchSeconds: 90 * DAY });
+    expect(janitorConfig({ ...environment, SEALING_BRANCH_DAYS: '30' }).sealing?.branchSeconds).toBe(30 * DAY);
+  });
+
+  it.each([
+    ['SEALING_VAULT', ''],
+    ['SEALING_VAULT', 'Invoices'],
+    ['SEALING_KEY_ARN', ''],
+    ['SEALING_KEY_ARN', 'arn:aws:kms:eu-central-1:123456789012:alias/invoices'],
+    ['SEALING_BRANCH_DAYS', '0'],
+  ])('refuses %s=%s and names it', (name, value) => {
+    const broken = { SEALING_VAULT: 'invoices', SEALING_KEY_ARN: KEY_ARN, [name]: value };
+    expect(() => janitorConfig(broken)).toThrow(JanitorConfigError);
+    expect(() => janitorConfig(broken)).toThrow(name);
+  });
+});
+
+describe('what an invocation asks of keys', () => {
+  const sealing = { vault: 'invoices', keyArn: KEY_ARN, branchSeconds: DAY };
+  const renewal = { class: 'contact', subject: { kind: 'customer', id: 'C-1' } };
+
+  it('is nothing, where a schedule invokes it', () => {
+    for (const event of [{}, null, 'text', { id: 'a schedule' }]) {
+      expect(keyRequest(event, undefined)).toEqual({ rotate: [], renew: [] });
+    }
+  });
+
+  it('is classes whose branch key is replaced, and persons whose key is renewed', () => {
+    expect(keyRequest({ rotate: ['contact'], renew: [renewal] }, sealing)).toEqual({
+      rotate: ['contact'],
+      renew: [renewal],
+    });
+  });
+
+  it.each([
+    { rotate: 'contact' },
+    { rotate: [1] },
+    { renew: [{ class: 'contact' }] },
+    { renew: {} },
+    { renew: [null] },
+  ])('is refused where it cannot be read: %j', (event) => {
+    expect(() => keyRequest(event, sealing)).toThrow(expect.objectContaining({ code: 'JANITOR_EVENT' }));
+  });
+
+  it('is refused where there is no vault, instead of passed over', () => {
+    expect(() => keyRequest({ rotate: ['contact'] }, undefined)).toThrow(
+      expect.objectContaining({ code: 'JANITOR_EVENT' }),
+    );
   });
 });

@@ -449,3 +449,19 @@ describe('what cannot be loaded', () => {
     expect(codeOf(await openerOf(another(), key))).toBe('SEALING_KEY_UNKNOWN');
   });
 });
+
+describe('a vault that was restored from an older backup', () => {
+  it('may give a branch key version a second time: what is in memory under that name is not used', async () => {
+    const { keyring, another, vault } = keyringUnderTest();
+    const lost = await keyOf(keyring, 'C-lost');
+    // What was made after the backup is gone; another process makes the class's first branch key again.
+    vault.branches.length = 0;
+    vault.subjects.length = 0;
+    const key = await keyOf(another(), 'C-1');
+    const text = sealValue('Ada', key, EVENT);
+    expect(await opened(keyring, key, text)).toBe('Ada');
+    const next = await keyOf(keyring, 'C-2');
+    expect(await opened(another(), next, sealValue('Grace', next, EVENT))).toBe('Grace');
+    expect(await opened(another(), lost, sealValue('x', lost, EVENT))).toBeUndefined();
+  });
+});

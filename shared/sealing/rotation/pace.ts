@@ -1,0 +1,49 @@
+import type { Log, LogFields } from '../../telemetry/index.ts';
+
+/** Time as rotation needs it; tests hand in one that they move. */
+export interface RotationClock {
+  monotonic(): number;
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export interface PaceOptions {
+  readonly clock: RotationClock;
+  /** What it may take. Milliseconds. */
+  readonly budgetMs: number;
+  /** Rest after each page, as a multiple of the time that it took. Default: 1, half of the time. */
+  readonly rest?: number;
+  /** Keys looked at in a page. Default: 500. */
+  readonly page?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly log: Log;
+}
+
+/** How long and how hard a walk through persons' keys works. */
+export interface Pace {
+  readonly clock: RotationClock;
+  readonly page: number;
+  /** Rests as long as it worked since `startedAt`, and says now and then how far it is. */
+  rest(startedAt: number, progress: () => LogFields): Promise<void>;
+  isOver(): boolean;
+}
+
+/** How often a walk that goes on says how far it is. Milliseconds. */
+const PROGRESS_MS = 10_000;
+
+export function paceOf({ clock, budgetMs, rest = 1, page = 500, signal, log }: PaceOptions): Pace {
+  const deadline = clock.monotonic() + budgetMs;
+  let saidAt = clock.monotonic();
+  return {
+    clock,
+    page,
+    async rest(startedAt, progress) {
+      if (clock.monotonic() - saidAt >= PROGRESS_MS) {
+        saidAt = clock.monotonic();
+        log.info('wrapping keys anew', progress());
+      }
+      const ms = Math.min(rest * (clock.monotonic() - startedAt), deadline - clock.monotonic());
+      if (ms > 0) await clock.sleep(ms, signal);
+    },
+    isOver: () => signal?.aborted === true || clock.monotonic() >= deadline,
+  };
+}
