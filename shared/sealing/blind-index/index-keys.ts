@@ -5,7 +5,7 @@ import { createKmsCache, secretKey } from '../keyring/kms-cache.ts';
 import type { Kms, KmsContext } from '../keyring/kms.ts';
 import { isFresh, isUsable } from '../keyring/subject-cache.ts';
 import type { BlindIndex } from './blind-value.ts';
-import type { IndexKeyRow, IndexKeyState, IndexVault } from './index-vault.ts';
+import type { IndexKeyRow, IndexKeyState, IndexVault, IndexVaultAnswer } from './index-vault.ts';
 import { blindIndexes, type BlindIndexes } from './blind-indexes.ts';
 
 /** Keys of blind indexes, loaded before they are needed. */
@@ -50,60 +50,67 @@ interface Known {
 export function createIndexKeys({ name: vaultName, vault, kms, clock = systemClock }: IndexKeysOptions): IndexKeys {
   const cache = createKmsCache(kms, clock);
   const known = new Map<string, Known>();
-  const firsts = new Map<string, Promise<IndexKeyRow>>();
+  const reading = new Map<string, Promise<Known>>();
 
-  const createFirst = (index: BlindIndex): Promise<IndexKeyRow> => {
-    const create = async (): Promise<IndexKeyRow> => {
-      const askedAt = momentOf(clock);
-      const { plaintext, kmsKey, wrapped } = await kms.generate(indexContext(vaultName, index.class, 1));
-      const secret = secretKey(plaintext);
-      const standing = await vault.createIndexKey({ name: index.name, kmsKey, wrapped });
-      const isOurs = standing.version === 1 && Buffer.compare(standing.wrapped, wrapped) === 0;
-      if (isOurs) cache.keep(idOf(standing), { secret, wrapped, askedAt });
-      return standing;
-    };
-    // Kept: whoever has read the vault before and comes after it must not make another.
-    const first = firsts.get(index.name) ?? create();
-    firsts.set(index.name, first);
-    first.catch(() => firsts.delete(index.name));
-    return first;
+  const createFirst = async (index: BlindIndex): Promise<IndexKeyRow> => {
+    const askedAt = momentOf(clock);
+    const { plaintext, kmsKey, wrapped } = await kms.generate(indexContext(vaultName, index.class, 1));
+    const secret = secretKey(plaintext);
+    const standing = await vault.createIndexKey({ name: index.name, kmsKey, wrapped });
+    const isOurs = standing.version === 1 && Buffer.compare(standing.wrapped, wrapped) === 0;
+    if (isOurs) cache.keep(keyId(standing), { secret, wrapped, askedAt });
+    return standing;
   };
 
-  /** Which keys live, of each index. */
-  const rowsOf = async (indexes: readonly BlindIndex[]): Promise<Map<string, Known>> => {
-    const fresh = (index: BlindIndex): Known | undefined => {
-      const entry = known.get(index.name);
-      return entry !== undefined && isFresh(clock, entry.askedAt) ? entry : undefined;
+  const read = async (index: BlindIndex, answer: Promise<IndexVaultAnswer>): Promise<Known> => {
+    const askedAt = momentOf(clock);
+    const { granted, keys } = await answer;
+    checkGrant(index, granted);
+    const rows = keys.filter((row) => row.name === index.name);
+    const found = { rows: rows.length > 0 ? rows : [await createFirst(index)], askedAt };
+    known.set(indexId(index), found);
+    return found;
+  };
+
+  /**
+   * Which keys live, of each index. However many ask at once, an index is read once: or one would find the first key while another is still
+   * making it, and ask KMS for it again.
+   */
+  const knownOf = (indexes: readonly BlindIndex[]): Promise<Known[]> => {
+    const isKnown = (index: BlindIndex): boolean => {
+      const entry = known.get(indexId(index));
+      return entry !== undefined && isFresh(clock, entry.askedAt);
     };
-    const missing = indexes.filter((index) => fresh(index) === undefined);
+    const asked = new Map(indexes.map((index) => [indexId(index), index]));
+    const missing = [...asked.values()].filter((index) => !isKnown(index) && !reading.has(indexId(index)));
     if (missing.length > 0) {
-      const askedAt = momentOf(clock);
-      const { granted, keys } = await vault.readIndexKeys(missing.map((index) => index.name));
+      const answer = vault.readIndexKeys(missing.map(({ name }) => name));
       for (const index of missing) {
-        checkGrant(index, granted);
-        const rows = keys.filter((row) => row.name === index.name);
-        known.set(index.name, { rows: rows.length > 0 ? rows : [await createFirst(index)], askedAt });
+        const flight = read(index, answer).finally(() => reading.delete(indexId(index)));
+        reading.set(indexId(index), flight);
       }
     }
-    return new Map(indexes.map((index) => [index.name, known.get(index.name) as Known]));
+    return Promise.all(indexes.map((index) => reading.get(indexId(index)) ?? (known.get(indexId(index)) as Known)));
   };
+
+  const open = (index: BlindIndex, rows: readonly IndexKeyRow[]): Promise<IndexKey[]> =>
+    Promise.all(
+      rows.map(async (row) => ({
+        version: row.version,
+        state: row.state,
+        secret: await cache.open(keyId(row), row, indexContext(vaultName, index.class, row.version)),
+      })),
+    );
 
   return {
     async load(indexes) {
-      const rows = await rowsOf(indexes);
       const loaded = new Map<string, { readonly keys: readonly IndexKey[]; readonly askedAt: Moment }>();
-      for (const index of indexes) {
-        const { rows: ofIndex, askedAt } = rows.get(index.name) as Known;
-        const keys = await Promise.all(
-          ofIndex.map(async (row): Promise<IndexKey> => {
-            const secret = await cache.open(idOf(row), row, indexContext(vaultName, index.class, row.version));
-            return { version: row.version, state: row.state, secret };
-          }),
-        );
-        loaded.set(index.name, { keys, askedAt });
+      for (const [n, { rows, askedAt }] of (await knownOf(indexes)).entries()) {
+        const index = indexes[n] as BlindIndex;
+        loaded.set(indexId(index), { keys: await open(index, rows), askedAt });
       }
       return blindIndexes((index) => {
-        const found = loaded.get(index.name);
+        const found = loaded.get(indexId(index));
         if (found !== undefined && isUsable(clock, found.askedAt)) return found.keys;
         throw new KeysNotPreparedError(
           `The keys of index '${index.name}' were not loaded, or over five minutes ago. Load them before the transaction. Nothing was computed.`,
@@ -131,6 +138,10 @@ function checkGrant(index: BlindIndex, granted: readonly Pick<BlindIndex, 'name'
   }
 }
 
-function idOf({ name, version }: Pick<IndexKeyRow, 'name' | 'version'>): string {
+function indexId({ name, class: className }: Pick<BlindIndex, 'name' | 'class'>): string {
+  return `${name} ${className}`;
+}
+
+function keyId({ name, version }: Pick<IndexKeyRow, 'name' | 'version'>): string {
   return `${name} ${version}`;
 }

@@ -8,6 +8,7 @@ import {
   createIndexKeys,
   createKeyring,
   email,
+  type Keyring,
   hasOlderValues,
   type IndexedColumn,
   type IndexKeys,
@@ -69,7 +70,7 @@ beforeEach(async () => {
 
 async function insert(keys: IndexKeys, clear: string, index = byEmail): Promise<string> {
   const id = randomUUID();
-  const subject = { kind: 'customer', id };
+  const subject = { kind: 'customer', id: 'C-1' };
   const key = (await keyring.keysToSeal([{ class: 'contact', subject }]))('contact', subject);
   if (key === undefined || key === 'erased') throw new Error('no key');
   const value = (await keys.load([index])).valueOf(index, clear);
@@ -336,5 +337,41 @@ describe('the key of an index rotates', () => {
     expect(passes[0]!.left).toEqual({ SEALING_TAMPERED: 1, erased: 1 });
     expect((await backfilled(fresh)).map(({ written }) => written)).toEqual([0]);
     expect(await rotate()).toBe('backfill');
+  });
+
+  it('without writing over what somebody else changes meanwhile', async () => {
+    const keys = indexKeysOn();
+    const id = await insert(keys, 'ada@example.com');
+    const other = await insert(keys, 'bob@example.com');
+    await owner.query('update customer set email_index = null');
+    const interrupting: Keyring = {
+      ...keyring,
+      async keysToOpen(names) {
+        await owner.query('update customer set email = null where id = $1', [id]);
+        return keyring.keysToOpen(names);
+      },
+    };
+    const pass = await backfillIndex({
+      pool,
+      keyring: interrupting,
+      indexKeys: keys,
+      index: byEmail,
+      column: COLUMN,
+      after: null,
+    });
+    expect(pass).toEqual({ written: 1, left: { changed: 1 }, next: null });
+    const { rows } = await owner.query('select id from customer where email_index is not null');
+    expect(rows).toEqual([{ id: other }]);
+  });
+
+  it('not at all while KMS is away, instead of passing rows over', async () => {
+    const keys = indexKeysOn();
+    await insert(keys, 'ada@example.com');
+    await owner.query('update customer set email_index = null');
+    const away = fakeKms();
+    away.failure = 'SEALING_UNAVAILABLE';
+    const cold = createKeyring({ name: 'test', vault: postgresVault(pool), kms: away });
+    const pass = backfillIndex({ pool, keyring: cold, indexKeys: keys, index: byEmail, column: COLUMN, after: null });
+    await expect(pass).rejects.toMatchObject({ code: 'SEALING_UNAVAILABLE' });
   });
 });
