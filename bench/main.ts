@@ -5,7 +5,7 @@
  *   npm run bench -- relay --quick --only append    one of them, a tenth of the size
  *   npm run bench -- consumer                       what an effect costs, and held events
  *   npm run bench -- janitor --quick                pruning under load
- *   npm run bench -- sealing                        keys, and values that only their readers open
+ *   npm run bench -- sealing                        what a sealed value costs, and its keys
  *   npm run bench -- cold-import                    what a cold start costs
  *
  * How each is measured: docs/benchmarks.md.

@@ -26,6 +26,7 @@ const TEMPLATE = 'bench_template';
 const LOGINS = [
   { user: 'sealed_relay', roles: ['outbox_relay'] },
   { user: 'sealed_writer', roles: ['outbox_writer'] },
+  { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'] },
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
   { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver', 'vault_writer', 'vault_rotator'] },
 ] as const satisfies readonly Login[];

@@ -10,7 +10,7 @@ const ROUNDS = 10;
 const DATA = { text: 'x'.repeat(BYTES) };
 const LITERAL = JSON.stringify(DATA);
 
-const BUSINESS_TABLES = `
+export const BUSINESS_TABLES = `
   create table customer (id integer primary key, invoices integer not null default 0, due bigint not null default 0);
   insert into customer select generate_series(0, ${AGGREGATES - 1});
   create table business_invoice (
@@ -24,7 +24,7 @@ const BUSINESS_TABLES = `
   create index on business_invoice (customer_id, created_at);
   grant select, insert, update on customer, business_invoice to sealed_writer`;
 
-type WriteEvent = (client: pg.Client, id: string, aggregate: number) => Promise<unknown>;
+export type WriteEvent = (client: pg.Client | pg.PoolClient, id: string, aggregate: number) => Promise<unknown>;
 
 const withAppend: WriteEvent = (client, id, aggregate) =>
   client.query('select id, sequence from outbox.append($1)', [
@@ -37,7 +37,7 @@ const withBareInsert: WriteEvent = (client, id, aggregate) =>
   client.query(BARE_INSERT, [id, 'thing', `thing-${aggregate}`, 'thing.happened', JSON.stringify(DATA)]);
 
 /** An invoice with its lines, the customer's balance, and the event: five statements, one commit. */
-async function businessTransaction(client: pg.Client, writeEvent: WriteEvent): Promise<void> {
+export async function businessTransaction(client: pg.Client | pg.PoolClient, writeEvent: WriteEvent): Promise<void> {
   const id = randomUUID();
   const customer = Math.floor(Math.random() * AGGREGATES);
   await client.query('begin');

@@ -72,20 +72,18 @@ export function lowerCaseUuid(text: string): string {
 }
 
 export function lengthPrefixed(fields: readonly string[]): Buffer {
-  let bytes = 0;
+  let most = 0;
+  for (const field of fields) most += 4 + 3 * field.length;
+  const result = Buffer.allocUnsafe(most);
+  let at = 0;
   for (const field of fields) {
     // Buffer writes each half as U+FFFD: two contexts would share their bytes.
     if (!field.isWellFormed()) throw malformed('half a surrogate pair has no UTF-8');
-    bytes += 4 + Buffer.byteLength(field);
-  }
-  const result = Buffer.allocUnsafe(bytes);
-  let at = 0;
-  for (const field of fields) {
     const length = result.write(field, at + 4);
     result.writeUInt32BE(length, at);
     at += 4 + length;
   }
-  return result;
+  return result.subarray(0, at);
 }
 
 function malformed(reason: string): SealingError {

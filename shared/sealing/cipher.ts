@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomFillSync } from 'node:crypto';
 import { SealingError } from './errors.ts';
 import { SALT_BYTES, TAG_BYTES } from './sealed-text.ts';
 
@@ -7,6 +7,9 @@ const NONCE_BYTES = 12;
 
 /** Gives so many random bytes. */
 export type Random = (bytes: number) => Uint8Array;
+
+/** For salts, which are no secret: they may lie in memory that is shared. Takes half of the time of `randomBytes`. */
+export const randomSalt: Random = (bytes) => randomFillSync(Buffer.allocUnsafe(bytes));
 
 /**
  * Encrypts under a key and nonce of its own for each salt, so that no number of values under one key can meet a nonce twice.

@@ -5,10 +5,25 @@
  * 2. `sealingPlan` finds what a JSON Schema marks with `x-gdpr-sensitive`; `wireSchema` is the schema of what is stored and sent.
  * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
  * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
- * 5. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
- * 6. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
+ * 5. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
+ * 6. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
+ * 7. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
+export {
+  backfillIndex,
+  type Backfilled,
+  type BackfillOptions,
+  hasOlderValues,
+  type IndexedColumn,
+} from './blind-index/backfill.ts';
+export type { BlindIndexes } from './blind-index/blind-indexes.ts';
+export { type BlindIndex, blindIndex, type BlindIndexOptions } from './blind-index/blind-value.ts';
+export { createIndexKeys, type IndexKeys, type IndexKeysOptions } from './blind-index/index-keys.ts';
+export type { IndexKeyRow, IndexKeyState, IndexVault, IndexVaultAnswer } from './blind-index/index-vault.ts';
+export { email, type Normaliser, personName, phone, taxId } from './blind-index/normalise.ts';
+export { postgresIndexVault } from './blind-index/postgres-index-vault.ts';
+export { type IndexRotationOptions, type IndexRotationStep, rotateIndexKey } from './blind-index/rotate-index-key.ts';
 export type { Random } from './cipher.ts';
 export {
   KeysNotPreparedError,
@@ -39,6 +54,7 @@ export {
   personErasedEvent,
 } from './erasure/person-erased.ts';
 export { s3ErasureLog, type S3ErasureLogOptions } from './erasure/s3-log.ts';
+export { type SealingAnswer, sealingAnswer } from './http-answer.ts';
 export type { KeyringClock } from './keyring/age.ts';
 export { createKeyring, type Keyring, type KeyringOptions } from './keyring/keyring.ts';
 export type { DataKey, Kms, KmsContext, WrappedKey } from './keyring/kms.ts';

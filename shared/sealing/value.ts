@@ -1,6 +1,6 @@
-import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import { associatedData, type SealingContext } from './associated-data.ts';
-import { decrypt, encrypt, type Random } from './cipher.ts';
+import { decrypt, encrypt, type Random, randomSalt } from './cipher.ts';
 import { SealingError, SealingRefusedError } from './errors.ts';
 import { decodePlaintext, encodePlaintext } from './plaintext.ts';
 import { ERASED_TEXT, formatSealed, type KeyName, looksSealed, parseSealed } from './sealed-text.ts';
@@ -33,7 +33,7 @@ export function sealValue(
   value: unknown,
   key: SubjectKey,
   context: SealingContext,
-  random: Random = randomBytes,
+  random: Random = randomSalt,
 ): string {
   if (value instanceof Sealed || (typeof value === 'string' && looksSealed(value))) {
     throw new SealingRefusedError('is sealed already');
@@ -68,7 +68,7 @@ export interface KeyedPlace {
  *
  * @throws what `openValue` throws
  */
-export function reseal(text: string, from: KeyedPlace, to: KeyedPlace, random: Random = randomBytes): string {
+export function reseal(text: string, from: KeyedPlace, to: KeyedPlace, random: Random = randomSalt): string {
   if (text === ERASED_TEXT) return text;
   return sealValue(openValue(text, from.key, from.context), to.key, to.context, random);
 }

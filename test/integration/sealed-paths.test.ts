@@ -3,6 +3,7 @@ import { catalogueRows, type CompiledCatalogue, defineCatalogue } from '../../sh
 import { createOutbox, EventNotSealedError } from '../../shared/outbox/index.ts';
 import { transaction } from '../../shared/database/index.ts';
 import { sealData, type SealingKeys } from '../../shared/sealing/index.ts';
+import { sealedPattern } from '../../shared/sealing/sealed-text.ts';
 import { compileCatalogue } from '../support/compile-catalogue.ts';
 import { testDatabase } from '../support/database.ts';
 import { append } from '../support/outbox.ts';
@@ -132,6 +133,38 @@ describe('append refuses clear text where the catalogue wants it sealed, whoever
     expect(error).toMatchObject({ code: 'OB010' });
     expect(error!.message).toContain(`events[0].data${path} is clear text`);
     expect(error!.message).not.toContain('secret');
+  });
+
+  it('like case 65: whatever is changed in a sealed text, the database takes what the pattern takes, and nothing else', async () => {
+    const whole = String(sealed({ name: 'x' })['name']);
+    const pattern = sealedPattern('contact');
+    const texts = [
+      whole,
+      `${whole}\n`,
+      `\n${whole}`,
+      'erased.1',
+      'erased.1 ',
+      '',
+      'sealed.1.contact',
+      whole.replace('.1.', '.2.'),
+    ];
+    for (const version of ['0', '01', '9999999999', '99999999999', '1.1', '', '-1']) {
+      texts.push(whole.replace(/^((?:[^.]*\.){4})1/, `$1${version}`));
+    }
+    for (let at = 0; at < whole.length; at += 1) {
+      for (const by of ['', '.', 'A', '0', '\n', 'é', '\\']) texts.push(whole.slice(0, at) + by + whole.slice(at + 1));
+    }
+    const { rows } = await (
+      await database.superuser()
+    ).query(
+      `select t.text from unnest($1::text[]) as t (text)
+        where outbox.clear_text(to_jsonb(t.text), jsonb_build_object('nodes', jsonb_build_array(jsonb_build_object('sealed', $2::text)))) is null`,
+      [texts, pattern],
+    );
+    const taken = texts.filter((it) => new RegExp(pattern, 'u').test(it));
+    expect(taken.length).toBeGreaterThan(100);
+    expect(taken.length).toBeLessThan(texts.length - 100);
+    expect(rows.map((row) => row.text as string).toSorted()).toEqual(taken.toSorted());
   });
 
   it('like case 65: the second of several events, and nothing of them is written', async () => {

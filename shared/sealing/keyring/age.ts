@@ -6,6 +6,8 @@ export interface KeyringClock {
   wall(): number;
 }
 
+export const systemClock: KeyringClock = { monotonic: () => performance.now(), wall: () => Date.now() };
+
 export interface Moment {
   readonly monotonic: number;
   readonly wall: number;

@@ -6,7 +6,7 @@ import { type NeededKey, personKey, type SealingKeys } from '../seal-data.ts';
 import type { KeyName } from '../sealed-text.ts';
 import { subjectKey } from '../value.ts';
 import { unwrapSubjectKey, wrapSubjectKey } from '../wrapped-key.ts';
-import { type KeyringClock, type Moment, momentOf } from './age.ts';
+import { type KeyringClock, type Moment, momentOf, systemClock } from './age.ts';
 import type { ErasureLog } from '../erasure/log.ts';
 import { type BranchKeys, createBranchKeys } from './branch-keys.ts';
 import { createErasedKeys, type Listing } from './erased-keys.ts';
@@ -48,7 +48,6 @@ export interface KeyringOptions {
 }
 
 const NAME = /^[a-z][a-z0-9-]{0,62}$/;
-const systemClock: KeyringClock = { monotonic: () => performance.now(), wall: () => Date.now() };
 
 /** What is known of a key that was asked for; nothing where there is no such key. */
 type Loaded = KnownKey | SealingError | 'denied';

@@ -1,5 +1,5 @@
 /**
- * What a branch key is bound to in KMS: it unwraps with exactly this, policies can ask for it, and it stands in the audit log. Nothing
+ * What a key is bound to in KMS: it unwraps with exactly this, policies can ask for it, and it stands in the audit log. Nothing
  * of a person.
  */
 export interface KmsContext {
@@ -7,8 +7,8 @@ export interface KmsContext {
   readonly class: string;
   /** Decimal. */
   readonly version: string;
-  /** `erasure`: the key under which the log of erasures names persons. */
-  readonly purpose: 'branch' | 'erasure';
+  /** A branch key, the key of a blind index over values of the class, or the key under which the log of erasures names persons. */
+  readonly purpose: 'branch' | 'index' | 'erasure';
 }
 
 export function branchContext(vault: string, className: string, version: number): KmsContext {

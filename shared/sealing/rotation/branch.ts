@@ -1,4 +1,4 @@
-import { secretKey } from '../keyring/branch-keys.ts';
+import { secretKey } from '../keyring/kms-cache.ts';
 import { branchContext, type Kms } from '../keyring/kms.ts';
 import { SealingError } from '../errors.ts';
 import type { KeyObject } from 'node:crypto';

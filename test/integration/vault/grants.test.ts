@@ -13,7 +13,8 @@ const as = (user: TestUser): pg.Client => clients.get(user)!;
 const person = (className: string, id = 'P-1') => ({ class: className, subject: { kind: 'customer', id } });
 
 const FORBIDDEN = '42501';
-const TABLES = ['class_access', 'branch_key', 'subject_key', 'index_key', 'erasure', 'canary'];
+const READ_BY_USERS = ['class_access', 'branch_key', 'subject_key', 'blind_index', 'index_access', 'index_key'];
+const TABLES = [...READ_BY_USERS, 'erasure', 'canary'];
 const OF_ERASURE = ['erasure_request', 'restricted_key', 'erasure_position'];
 
 beforeAll(async () => {
@@ -64,6 +65,15 @@ const key = (className: string, more: Readonly<Record<string, string>> = {}): st
 const branch = (className: string, version = 2): string =>
   `insert into vault.branch_key (class, version, kms_key, wrapped) values ('${className}', ${version}, 'k', '\\x00') on conflict do nothing`;
 
+const indexKey = (name: string, version = 1): string =>
+  `insert into vault.index_key (name, version, kms_key, wrapped) values ('${name}', ${version}, 'k', '\\x00') on conflict do nothing`;
+const ROTATES_INDEXES = [
+  `select vault.index_rotation('customer-email')`,
+  `select vault.add_index_key('customer-email', 2, 'k', '\\x00')`,
+  `select vault.promote_index_key('customer-email', 2)`,
+  `select vault.destroy_index_keys('customer-email', 2)`,
+];
+
 const classesSeen = async (user: TestUser, table: string): Promise<string[]> => {
   const { rows } = await as(user).query(`select distinct class from vault.${table} order by 1`);
   return rows.map((row) => row.class as string);
@@ -81,8 +91,13 @@ const FOR_NOBODY = [
   `insert into vault.class_access (login, class) values (current_user, 'tax')`,
   `insert into vault.branch_key (class, version, state, kms_key) values ('contact', 1, 'destroyed', 'k')`,
   `insert into vault.subject_key (created_at) values (now())`,
-  'select from vault.index_key',
-  'insert into vault.index_key default values',
+  `insert into vault.index_access (login, name) values (current_user, 'customer-name')`,
+  `insert into vault.blind_index (name, class) values ('mine', 'contact')`,
+  `update vault.blind_index set class = 'tax'`,
+  `update vault.index_key set state = 'retired'`,
+  `update vault.index_key set wrapped = null, state = 'destroyed'`,
+  `insert into vault.index_key (name, version, state, kms_key) values ('customer-email', 2, 'next', 'k')`,
+  `select vault.set_index_access(current_user, '{"customer-name": "contact"}')`,
   `select vault.set_access(current_user, '{tax}', '{tax}')`,
   'set role vault_owner',
   'create table vault.mine (n int)',
@@ -133,12 +148,15 @@ describe.each(LOGINS)('$user', ({ user, roles }) => {
 
   it('may do in the vault what its role says', async () => {
     const reads = ['vault_reader', 'vault_writer', 'vault_rotator'].some((role) => own.includes(role));
-    const READS = ['class_access', 'branch_key', 'subject_key'].map((table) => `select from vault.${table}`);
     const erases = own.includes('vault_eraser');
-    expect(await otherThan(reads ? null : FORBIDDEN, user, erases ? READS.slice(0, 2) : READS)).toEqual([]);
+    const ofOthers = READ_BY_USERS.filter((table) => !(erases && table === 'subject_key'));
+    const READS = ofOthers.map((table) => `select from vault.${table}`);
+    expect(await otherThan(reads ? null : FORBIDDEN, user, READS)).toEqual([]);
     if (!own.includes('vault_writer')) {
-      expect(await otherThan(FORBIDDEN, user, [key('contact'), branch('contact', 1)])).toEqual([]);
+      const adds = [key('contact'), branch('contact', 1), indexKey('customer-email')];
+      expect(await otherThan(FORBIDDEN, user, adds)).toEqual([]);
     }
+    expect(await otherThan(own.includes('vault_index_rotator') ? null : FORBIDDEN, user, ROTATES_INDEXES)).toEqual([]);
     if (!own.includes('vault_rotator')) expect(await otherThan(FORBIDDEN, user, ROTATION)).toEqual([]);
     if (!erases) expect(await otherThan(FORBIDDEN, user, ERASURE)).toEqual([]);
     if (!erases && !own.includes('vault_rotator')) {
@@ -190,6 +208,48 @@ describe('the rows of a class', () => {
     for (const columns of broken) expect(await outcome('sealed_sealer', key('contact', columns))).toBe('23514');
     expect(await outcome('sealed_sealer', key('contact', { branch_version: '7' }))).toBe('23503');
     expect(await outcome('sealed_sealer', key('contact', { subject_id: `'P-1'` }))).toBe('23505');
+  });
+});
+
+describe('the keys of an index', () => {
+  const grant = (user: TestUser, indexes: object): Promise<unknown> =>
+    owner.query('select vault.set_index_access($1, $2)', [user, JSON.stringify(indexes)]);
+  const seen = async (user: TestUser, table: string): Promise<string[]> => {
+    const { rows } = await as(user).query(`select distinct name from vault.${table} order by 1`);
+    return rows.map((row) => row.name as string);
+  };
+
+  it('are shown to the logins that were given the index, whatever classes they have', async () => {
+    await grant('sealed_sealer', { 'customer-email': 'contact', 'customer-name': 'contact' });
+    for (const name of ['customer-email', 'customer-name']) await as('sealed_sealer').query(indexKey(name));
+    for (const table of ['blind_index', 'index_access', 'index_key']) {
+      expect(await seen('sealed_sealer', table)).toEqual(['customer-email', 'customer-name']);
+      expect(await seen('sealed_opener', table)).toEqual([]);
+    }
+    await grant('sealed_opener', { 'customer-email': 'contact' });
+    for (const table of ['blind_index', 'index_access', 'index_key']) {
+      expect(await seen('sealed_opener', table)).toEqual(['customer-email']);
+    }
+    await grant('sealed_opener', {});
+    expect(await seen('sealed_opener', 'index_key')).toEqual([]);
+  });
+
+  it('are added only by logins that were given the index, and only the first', async () => {
+    await grant('sealed_sealer', { 'customer-email': 'contact' });
+    await grant('sealed_opener', { 'customer-email': 'contact' });
+    const refused = [indexKey('customer-email', 2), indexKey('customer-name', 3), indexKey('unheard-of')];
+    expect(await otherThan(FORBIDDEN, 'sealed_sealer', refused)).toEqual([]);
+    expect(await otherThan(null, 'sealed_sealer', [indexKey('customer-email')])).toEqual([]);
+    expect(await otherThan(FORBIDDEN, 'sealed_opener', [indexKey('customer-email')])).toEqual([]);
+  });
+
+  it('are of one class, for all', async () => {
+    await expect(grant('sealed_opener', { 'customer-email': 'tax' })).rejects.toMatchObject({ code: '22023' });
+    await expect(grant('sealed_opener', { Customer: 'tax' })).rejects.toMatchObject({ code: '23514' });
+  });
+
+  it('are not read by whoever rotates them', async () => {
+    expect(await outcome('sealed_index_rotator', 'select wrapped from vault.index_key')).toBe(FORBIDDEN);
   });
 });
 

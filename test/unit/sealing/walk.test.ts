@@ -141,6 +141,14 @@ describe('data goes through sealing and comes back', () => {
     }
   });
 
+  it('like case 42: a text that only looks sealed is clear: it is sealed itself, and refused where it came without being sealed', () => {
+    for (const name of ['sealed.1.contact', 'sealed.', 'sealed.2.x', 'erased.1 ', 'Sealed.1.']) {
+      const sealed = sealData({ ...data, name }, plan, keyFor, EVENT) as typeof data;
+      expect((openData(sealed, plan, all, EVENT) as typeof data).name).toBe(name);
+      expect(codeOf(() => openData({ ...wire, name }, plan, all, EVENT))).toBe('SEALING_MALFORMED');
+    }
+  });
+
   it('case 40: a value moved to another item or field does not open', () => {
     const [first, second] = wire.lines;
     const moved = {
