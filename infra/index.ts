@@ -9,6 +9,7 @@
  * - `EventApi`: an HTTP API whose function writes events
  * - `Janitor`: what is no longer needed goes, on a schedule
  * - `EventArchive`: a bucket for events that go
+ * - `Operator`: the function through which people look and act
  * - `OutboxAlarms`: alarms with a runbook each
  */
 export { BusToQueue, type BusToQueueProps } from './constructs/bus-to-queue.ts';
@@ -18,6 +19,7 @@ export { EventConsumer, type EventConsumerProps } from './constructs/event-consu
 export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
 export { Janitor, type JanitorProps } from './constructs/janitor.ts';
 export type { FunctionDefaults } from './constructs/node-function.ts';
+export { Operator, type OperatorProps } from './constructs/operator.ts';
 export { Outbox, type OutboxProps } from './constructs/outbox.ts';
 export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';
 export {

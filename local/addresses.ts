@@ -23,6 +23,8 @@ Try it:
   curl '${apiUrl}/invoices/<id from the answer>'
   curl -i '${apiUrl}/invoices/<id>/payments' -H 'content-type: application/json' -H "idempotency-key: $(date +%s)-p" \\
     -d '{"amountMinor": 1500}'
+  npm run ops -- status
+  npm run alarms
 `);
 }
 

@@ -10,6 +10,7 @@ import {
   EventConsumer,
   type EventQueue,
   Janitor,
+  Operator,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
@@ -95,11 +96,18 @@ export class ServiceStack extends Stack {
       also: { 'sample.prune_idempotency': Duration.days(7) },
       roles: ['sample_janitor'],
     });
+    const queues = { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue };
+    const operator = new Operator(this, 'Operator', {
+      ...defaults,
+      installation: outbox.installation,
+      database,
+      queues,
+    });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
       outbox,
       janitor,
-      queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
+      queues,
       consumers: [ledger, analytics, notifications].map(({ consumer }) => consumer),
       topic: props.alarmTopic,
     });
@@ -110,6 +118,7 @@ export class ServiceStack extends Stack {
       outbox.relayFunction,
       outbox.monitorFunction,
       janitor.function,
+      operator.function,
       ledger.function,
       analytics.function,
       notifications.function,
@@ -137,6 +146,7 @@ export class ServiceStack extends Stack {
       MonitorFunctionName: outbox.monitorFunction.functionName,
       MonitorScheduleName: outbox.monitorSchedule.scheduleName,
       NotificationsFunctionName: notifications.function.functionName,
+      OperatorFunctionName: operator.function.functionName,
       RelayFunctionName: outbox.relayFunction.functionName,
       RelayScheduleName: outbox.relaySchedule.scheduleName,
     };

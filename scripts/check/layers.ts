@@ -23,7 +23,7 @@ const AREAS: readonly (readonly string[])[] = [
   ['telemetry'],
   ['database', 'sealing'],
   ['events', 'archive', 'retention'],
-  ['outbox', 'inbox'],
+  ['outbox', 'inbox', 'operations'],
 ];
 
 /** The library must run wherever PostgreSQL and SQS are reached, so it knows neither Lambda nor CDK. */
