@@ -3,7 +3,6 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vite
 import type { Queryable } from '../../../shared/database/index.ts';
 import { positionOf, putInto, statesOf } from '../../support/chain.ts';
 import { testDatabase, type TestDatabase } from '../../support/database.ts';
-import { LOGINS } from '../../support/logins.ts';
 import { testOperator } from '../../support/operator.ts';
 import { append, installCatalogue, thing } from '../../support/outbox.ts';
 
@@ -160,29 +159,6 @@ describe('a request that is wrong', () => {
 });
 
 describe('the rights', () => {
-  const FUNCTIONS = [
-    `outbox.begin_operator_act('a', 'b', 'c', '{}', null)`,
-    `outbox.end_operator_act(1, 'done', null)`,
-    'outbox.list_operator_acts()',
-    'outbox.show_installation()',
-    'outbox.list_relays()',
-    'outbox.list_pending()',
-    'outbox.list_blocked()',
-    `outbox.show_aggregate('a', 'b')`,
-    'outbox.show_parked(1)',
-    'inbox.list_consumers()',
-  ];
-
-  it.each(LOGINS.filter(({ user }) => user !== 'sealed_operator'))(
-    'of $user do not reach the operator’s functions',
-    async ({ user }) => {
-      const client = await database.client(user);
-      for (const call of FUNCTIONS) {
-        await expect(client.query(`select * from ${call}`), call).rejects.toMatchObject({ code: '42501' });
-      }
-    },
-  );
-
   it('of the operator end at its functions: no table, and no row of another’s act', async () => {
     const client = await database.client('sealed_operator');
     for (const sql of [
