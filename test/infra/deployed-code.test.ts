@@ -14,6 +14,7 @@ const BUDGET: Readonly<Record<string, number>> = {
   api: 700 * KB,
   migrate: 700 * KB,
   monitor: 700 * KB,
+  operator: 500 * KB,
 };
 
 const output = mkdtempSync(join(tmpdir(), 'sealed-outbox-synth-'));
