@@ -27,7 +27,7 @@ const ask = async (by?: string) =>
 const sent = () =>
   lambda.commandCalls(InvokeCommand).map(({ args: [{ input }] }) => ({
     name: input.FunctionName,
-    request: JSON.parse(String(input.Payload)) as unknown,
+    request: JSON.parse(input.Payload as unknown as string) as unknown,
   }));
 
 describe('a request', () => {
