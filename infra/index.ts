@@ -9,6 +9,7 @@
  * - `EventApi`: an HTTP API whose function writes events
  * - `Janitor`: what is no longer needed goes, on a schedule
  * - `EventArchive`: a bucket for events that go
+ * - `Operator`: the function through which people look and act
  * - `SealingKeys`: the KMS key of a vault, given to functions by class of data
  * - `ErasureLog`: a bucket in which erasures are written down, outside the database
  * - `KeyAtRisk`: tells when somebody disables or deletes that key, or changes who may
@@ -23,6 +24,7 @@ export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
 export { Janitor, type JanitorProps } from './constructs/janitor.ts';
 export { KeyAtRisk, type KeyAtRiskProps } from './constructs/key-at-risk.ts';
 export type { FunctionDefaults } from './constructs/node-function.ts';
+export { Operator, type OperatorProps } from './constructs/operator.ts';
 export { Outbox, type OutboxProps } from './constructs/outbox.ts';
 export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';
 export {

@@ -25,6 +25,8 @@ Try it:
   curl '${apiUrl}/invoices/<id>' -H '${HEADER}'     # who may see personal data whole
   curl -i '${apiUrl}/invoices/<id>/payments' -H 'content-type: application/json' -H "idempotency-key: $(date +%s)-p" \\
     -d '{"amountMinor": 1500}'
+  npm run ops -- status
+  npm run alarms
 `);
 }
 

@@ -57,9 +57,9 @@ export async function compileSchemas(
   }
   const functions = standaloneCode.default(
     ajv,
-    Object.fromEntries(keys.map((_, index) => [`validate${index}`, `schema:${index}`])),
+    Object.fromEntries(keys.map((_, index) => [`compiled${index}`, `schema:${index}`])),
   );
-  const table = keys.map((key, index) => `${JSON.stringify(key)}: validate${index}`).join(',\n');
+  const table = keys.map((key, index) => `${JSON.stringify(key)}: compiled${index}`).join(',\n');
   const source = [
     functions,
     `export const fingerprint = ${JSON.stringify(schemasFingerprint(schemas))};`,
@@ -71,11 +71,11 @@ export async function compileSchemas(
   };
 }
 
-/** Only the table is exported; a function of its own for each schema would be a second door. */
+/** Only the table is exported, under names that are none of ajv's (`validate20` and on); a function of its own for each schema would be a second door. */
 function withoutExports(source: string): string {
   return source
-    .replaceAll(/^export const validate/gm, 'const validate')
-    .replaceAll(/;export const validate/g, ';const validate');
+    .replaceAll(/^export const compiled/gm, 'const compiled')
+    .replaceAll(/;export const compiled/g, ';const compiled');
 }
 
 async function bundle(source: string, madeFrom: string): Promise<string> {

@@ -32,6 +32,8 @@ export interface NodeFunctionProps extends FunctionDefaults {
   /** The name in log lines and traces. */
   readonly serviceName: string;
   readonly description: string;
+  /** Default: one that CloudFormation makes up. */
+  readonly functionName?: string;
   readonly timeout: Duration;
   /** Megabytes; 1,769 are one virtual CPU. Default: 512. */
   readonly memorySize?: number;
@@ -63,6 +65,7 @@ export class NodeFunction extends LambdaFunction {
       code: code(props),
       handler: 'index.handler',
       description: props.description,
+      ...(props.functionName === undefined ? {} : { functionName: props.functionName }),
       runtime: Runtime.NODEJS_24_X,
       architecture: Architecture.ARM_64,
       timeout: props.timeout,

@@ -11,6 +11,7 @@ import {
   type EventQueue,
   type ISealingKeys,
   Janitor,
+  Operator,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
@@ -118,11 +119,18 @@ export class ServiceStack extends Stack {
       roles: ['sample_janitor'],
       sealing: { keys, rotates: CLASSES, erases: true },
     });
+    const queues = { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue };
+    const operator = new Operator(this, 'Operator', {
+      ...defaults,
+      installation: outbox.installation,
+      database,
+      queues,
+    });
     new OutboxAlarms(this, 'OutboxAlarms', {
       ...stage.alarms,
       outbox,
       janitor,
-      queues: { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue },
+      queues,
       consumers: [ledger, analytics, notifications].map(({ consumer }) => consumer),
       topic: props.alarmTopic,
     });
@@ -139,6 +147,7 @@ export class ServiceStack extends Stack {
       outbox.relayFunction,
       outbox.monitorFunction,
       janitor.function,
+      operator.function,
       ledger.function,
       analytics.function,
       notifications.function,
@@ -166,6 +175,7 @@ export class ServiceStack extends Stack {
       MonitorFunctionName: outbox.monitorFunction.functionName,
       MonitorScheduleName: outbox.monitorSchedule.scheduleName,
       NotificationsFunctionName: notifications.function.functionName,
+      OperatorFunctionName: operator.function.functionName,
       RelayFunctionName: outbox.relayFunction.functionName,
       RelayScheduleName: outbox.relaySchedule.scheduleName,
     };

@@ -24,7 +24,7 @@ const AREAS: readonly (readonly string[])[] = [
   ['database'],
   ['sealing'],
   ['events', 'archive', 'retention'],
-  ['outbox', 'inbox'],
+  ['outbox', 'inbox', 'operations'],
 ];
 
 /** The library must run wherever PostgreSQL and SQS are reached, so it knows neither Lambda nor CDK. */

@@ -45,6 +45,7 @@ export type { TimeMargins } from './invocation.ts';
 export type { CallOptions, LookupAnswer, Once } from './once.ts';
 export { acceptGap, type ConsumedAggregate, releaseHeld, retryHeld, skipHeld } from './operate/acts.ts';
 export { type HeldCall, listHeldCalls, recordHeldCall, repeatHeldCall } from './operate/held-calls.ts';
+export { listConsumers, type RegisteredConsumer } from './operate/list-consumers.ts';
 export { type HeldEvent, type HeldPage, listHeld, type ListHeldOptions } from './operate/list-held.ts';
 export { type ConsumerReset, endReplay, resetConsumer, type ResetScope } from './operate/reset-consumer.ts';
 export { HeldOperationError } from './operate/operation-error.ts';

@@ -22,6 +22,7 @@
  *                         restore. The SQL side is `migrations/outbox/0006_operations.sql`: each act locks, looks again, and is audited.
  *    `operate/replay.ts`  send again what was sent before, to one destination; `operate/return-archived.ts` brings it back from the archive.
  *    `operate/redrive-dead-letters.ts`  sends what a consumer gave up to its queue again.
+ *    `operate/operator-act.ts`  writes down who called the operator's function for what, and how it ended.
  * 5. `janitor/`           archives and deletes what is out everywhere and old. The SQL side is `migrations/outbox/0008_retention.sql`.
  */
 export type { AnyEvent } from './append.ts';
@@ -49,6 +50,15 @@ export {
 export { type OutboxRetention, outboxWalks } from './janitor/outbox-walks.ts';
 export { type DestinationLag, type Lag, readLag } from './lag.ts';
 export { listParked, type ListParkedOptions, type ParkedDelivery, type ParkedPage } from './operate/list-parked.ts';
+export {
+  beginOperatorAct,
+  endOperatorAct,
+  listOperatorActs,
+  type OperatorAct,
+  type OperatorCall,
+  type OperatorOutcome,
+} from './operate/operator-act.ts';
+export { type Installation, type KnownRelay, readInstallation } from './operate/outbox-state.ts';
 export { OperationError } from './operate/operation-error.ts';
 export { redrive, type Redriven } from './operate/redrive.ts';
 export {
@@ -71,8 +81,16 @@ export {
   startReplay,
 } from './operate/replay.ts';
 export { restore, type Restored } from './operate/restore.ts';
+export {
+  type ShownAggregate,
+  type ShownDelivery,
+  showAggregate,
+  showParked,
+  type UnfinishedDelivery,
+} from './operate/show.ts';
 export { skip, type Skipped } from './operate/skip.ts';
 export { type BlockedAggregate, unblock } from './operate/unblock.ts';
+export { type BlockedChain, listBlocked, listPending, type PendingDelivery } from './operate/waiting.ts';
 export { eventBridgePublisher, type EventBridgePublisherOptions } from './publish/eventbridge-publisher.ts';
 export { messageGroupId } from './publish/group-id.ts';
 export { PublishError } from './publish/publish-error.ts';

@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { CloudWatchClient, DescribeAlarmsCommand } from '@aws-sdk/client-cloudwatch';
 import {
@@ -27,6 +28,7 @@ import { afterAll, describe, expect, inject, it } from 'vitest';
 import { readFacts } from '../../local/check/facts.ts';
 import { arrival, checkTraffic } from '../../local/check/run.ts';
 import { invoiceBody, MARKER, postJson, sendInvoice } from '../../local/check/traffic.ts';
+import { ROOT } from '../../local/environment.ts';
 import { asSuperuser } from '../../local/postgres.ts';
 import { readArchive, s3Archive } from '../../shared/archive/index.ts';
 import { allOf } from '../support/archive-conformance.ts';
@@ -184,9 +186,23 @@ describe('a message that is no envelope', () => {
     expect(line).not.toContain(text);
     const alarm = 'sealed-outbox-local-service-held-ledger';
     await becomes(alarm, 'ALARM');
-    await asSuperuser(cloud.database, cloud.database.name, async (db) =>
-      db.query(`select inbox.skip_held('ledger', $1, 'no event of ours')`, [held.eventId]),
+    const raised = await command('alarms', '--json');
+    expect(JSON.parse(raised.stdout)).toContainEqual(
+      expect.objectContaining({ name: 'held-ledger', state: 'ALARM', runbook: 'docs/runbooks/held.md' }),
     );
+    const unsure = await command('ops', 'held', 'skip', 'ledger', held.eventId, '--reason', 'no event of ours');
+    expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('Nothing was changed') });
+    const skipped = await command(
+      'ops',
+      'held',
+      'skip',
+      'ledger',
+      held.eventId,
+      '--reason',
+      'no event of ours',
+      '--yes',
+    );
+    expect(skipped).toMatchObject({ code: 0, stdout: 'done  true\n' });
     await becomes(alarm, 'OK');
     expect((await facts()).held).toEqual([]);
   });
@@ -205,6 +221,34 @@ describe('a message that is no envelope', () => {
     const { events } = await logs.send(new FilterLogEventsCommand({ logGroupName, filterPattern: contains }));
     return events?.[0]?.message;
   };
+});
+
+describe('an operator', () => {
+  it('sees what waits where, who relays, and who did what', async () => {
+    const { code, stdout } = await command('ops', 'status', '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: true,
+      act: null,
+      result: {
+        partitions: 64,
+        destinations: [{ destination: 'analytics' }, { destination: 'ledger' }, { destination: 'notifications' }],
+        relays: expect.arrayContaining([expect.objectContaining({ slot: 'sealed-outbox-local-service-relay' })]),
+        consumers: [{ consumer: 'analytics' }, { consumer: 'ledger' }, { consumer: 'notifications' }],
+      },
+    });
+    const dead = await command('ops', 'dead-letters', 'list');
+    expect(dead.stdout).toMatch(/queue +dead letters +in queue\n +ledger +0/);
+    const acts = await command('ops', 'acts', 'list', '--json');
+    expect(JSON.parse(acts.stdout).result.acts).toContainEqual(
+      expect.objectContaining({
+        command: 'held skip',
+        claimedBy: expect.stringMatching(/^local:./),
+        requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        outcome: 'done',
+      }),
+    );
+  });
 });
 
 describe('a relay that stands still', () => {
@@ -245,6 +289,19 @@ describe('a relay that stands still', () => {
     return QueueUrl;
   };
 });
+
+/** Runs a command of the operator as its own process, against this cloud. */
+async function command(
+  name: 'ops' | 'alarms',
+  ...words: readonly string[]
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const args = [`cli/${name}.ts`, ...words, '--directory', '.local/e2e'];
+  return new Promise((ended) => {
+    execFile(process.execPath, args, { cwd: ROOT, timeout: 60_000 }, (error, stdout, stderr) => {
+      ended({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
+    });
+  });
+}
 
 /** Waits until the alarm is in this state. */
 async function becomes(name: string, state: string): Promise<void> {

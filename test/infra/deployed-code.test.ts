@@ -14,6 +14,7 @@ const BUDGET: Readonly<Record<string, number>> = {
   api: 700 * KB,
   migrate: 700 * KB,
   monitor: 700 * KB,
+  operator: 500 * KB,
 };
 
 /** The clients of KMS and of S3 (170 KB, run when it is first needed), for a function that seals or opens. */

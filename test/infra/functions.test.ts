@@ -8,12 +8,13 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
   const { service, resources, functionNamed: named } = synthesise(stage);
   const functions = resources('AWS::Lambda::Function');
   it('run on Node 24', () => {
-    expect(functions).toHaveLength(9);
+    expect(functions).toHaveLength(10);
     for (const [, { Properties }] of functions) expect(Properties['Runtime']).toBe('nodejs24.x');
   });
 
   it('show stack traces of the source, not of the bundle', () => {
-    for (const name of ['relay', 'monitor', 'janitor', 'migrate', 'ledger', 'analytics', 'notifications', 'api']) {
+    const names = ['relay', 'monitor', 'janitor', 'operator', 'migrate', 'ledger', 'analytics', 'notifications', 'api'];
+    for (const name of names) {
       expect(variablesOf(named(name)[1])['NODE_OPTIONS']).toBe('--enable-source-maps');
     }
   });
@@ -88,7 +89,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
 
   it('are created after the migration that makes their database users', () => {
     const [trigger] = resources('Custom::Trigger').map(([id]) => id);
-    for (const name of ['relay', 'monitor', 'janitor', 'ledger', 'analytics', 'notifications', 'api'])
+    for (const name of ['relay', 'monitor', 'janitor', 'operator', 'ledger', 'analytics', 'notifications', 'api'])
       expect(named(name)[1].DependsOn).toContain(trigger);
   });
 
@@ -136,6 +137,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
         connections: 4,
         vault: { reads: [], creates: ['bank', 'contact', 'tax'] },
       },
+      { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'], connections: 3 },
     ]);
   });
 

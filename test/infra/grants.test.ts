@@ -88,11 +88,21 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
 
   it('give each function a database user of its own', () => {
     const users = functions.map(([, fn]) => variablesOf(fn)['DATABASE_USER']).filter((user) => user !== undefined);
-    const names = ['analytics', 'api', 'janitor', 'ledger', 'migrator', 'monitor', 'notifications', 'relay'];
+    const names = [
+      'analytics',
+      'api',
+      'janitor',
+      'ledger',
+      'migrator',
+      'monitor',
+      'notifications',
+      'operator',
+      'relay',
+    ];
     expect(users).toHaveLength(names.length);
     expect(new Set(users)).toEqual(new Set(names.map((name) => `sealed_${name}`)));
     if (stage === 'local') return;
-    for (const name of ['analytics', 'api', 'janitor', 'ledger', 'monitor', 'notifications', 'relay']) {
+    for (const name of ['analytics', 'api', 'janitor', 'ledger', 'monitor', 'notifications', 'operator', 'relay']) {
       const connect = statementsOf(name).find(({ Action }) => Action === 'rds-db:connect');
       expect(JSON.stringify(connect?.Resource)).toMatch(new RegExp(`:dbuser:cluster-EXAMPLE/sealed_${name}"`));
     }

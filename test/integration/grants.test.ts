@@ -53,6 +53,7 @@ const OUTBOX = [
   'relay',
   'audit',
   'replay',
+  'operator_act',
 ];
 const INBOX = ['consumer', 'processed_event', 'stream_position', 'held_event', 'external_call', 'reset'];
 /** Operators' functions over held events, and what they are made of. */
@@ -69,8 +70,8 @@ const HELD_ACTS = [
   'delete from inbox.audit',
   'insert into inbox.audit default values',
 ];
-/** What only a monitor of the inbox asks. */
-const MONITORING = 'select inbox.held_lag()';
+/** What only monitor and operator ask. */
+const MONITORING = ['select inbox.held_lag()', 'select outbox.lag()'];
 const reading = (schema: string, tables: readonly string[]): string[] =>
   tables.map((table) => `select from ${schema}.${table}`);
 const writing = (schema: string, tables: readonly string[]): string[] =>
@@ -117,7 +118,8 @@ const UPDATES = {
   ],
   'outbox.partition': ['number', 'lease_owner', 'lease_token', 'lease_expires_at'],
   'outbox.relay': ['owner', 'slot', 'started_at', 'seen_at', 'ended_at'],
-  'outbox.audit': ['actor', 'act', 'detail'],
+  'outbox.audit': ['actor', 'act', 'detail', 'operator_act'],
+  'outbox.operator_act': ['claimed_by', 'request_id', 'command', 'arguments', 'reason', 'outcome', 'detail'],
   'outbox.replay': [
     'destination',
     'scope',
@@ -168,6 +170,18 @@ const ACTS = [
   `select inbox.reset_consumer('c', '{}', 1, 'r')`,
   `select inbox.end_replay('c', 'r')`,
 ];
+/** What an operator looks at, and what the function writes down. */
+const LOOKS = [
+  `select outbox.begin_operator_act('a', 'b', 'c', '{}', null)`,
+  'select outbox.list_operator_acts()',
+  'select outbox.show_installation()',
+  'select outbox.list_relays()',
+  'select outbox.list_pending()',
+  'select outbox.list_blocked()',
+  `select outbox.show_aggregate('thing', '1')`,
+  'select inbox.list_consumers()',
+];
+const LOOKS_AT_ONE = [`select outbox.end_operator_act(1, 'done', null)`, 'select outbox.show_parked(1)'];
 /** What only a relay does for a replay, and what only the replayer does. */
 const REPLAYING = [
   'select outbox.plan_replay(1)',
@@ -190,6 +204,7 @@ const INNER = [
   `select outbox.replay_destination('queue')`,
   `select outbox.check_scope('{}')`,
   `select outbox.normal_scope('{}')`,
+  `select outbox.destination_number('queue')`,
 ];
 const CATALOGUE = ['installation', 'event_type', 'destination', 'route'];
 const APPEND = `select outbox.append(${ANY_EVENT})`;
@@ -234,7 +249,7 @@ const TABLE: readonly Rights[] = [
   {
     user: 'sealed_relay',
     may: [
-      ...reading('outbox', except(['stream', 'audit'])),
+      ...reading('outbox', except(['stream', 'audit', 'operator_act'])),
       'select data from outbox.event',
       ...RELAY_UPDATES.map((column) => {
         const [table, name] = column.split('.');
@@ -246,7 +261,7 @@ const TABLE: readonly Rights[] = [
     ],
     mustNot: [
       APPEND,
-      ...reading('outbox', ['stream', 'audit']),
+      ...reading('outbox', ['stream', 'audit', 'operator_act']),
       ...without(writing('outbox', OUTBOX), ['delete from outbox.relay', 'insert into outbox.relay default values']),
       `insert into outbox.relay (owner, slot, started_at) values (gen_random_uuid(), 's', 'infinity')`,
       ...updating(RELAY_UPDATES),
@@ -283,7 +298,7 @@ const TABLE: readonly Rights[] = [
     mustNot: [
       'select data from outbox.event',
       'select aggregate_id from outbox.event',
-      ...reading('outbox', ['stream', 'partition', 'relay']),
+      ...reading('outbox', ['stream', 'partition', 'relay', 'operator_act']),
       // What it deletes, it deletes through functions that look first.
       ...writing('outbox', OUTBOX),
       ...updating(),
@@ -302,6 +317,7 @@ const TABLE: readonly Rights[] = [
       `select outbox.count_replay('queue', '{"aggregate_type": "thing"}')`,
       `select outbox.start_replay('queue', '{"aggregate_type": "thing"}', 1, 'r')`,
       'select outbox.list_replays()',
+      ...LOOKS,
     ],
     mustNot: [
       ...HELD_ACTS.slice(6),
@@ -385,7 +401,7 @@ async function otherThan(expected: string | null, user: TestUser, statements: re
 
 describe.each(TABLE.filter(({ user }) => user !== 'sealed_operator'))('$user', ({ user }) => {
   it('may do none of the acts of operators; only a relay may set aside, and only what the catalogue says', async () => {
-    expect(await otherThan(FORBIDDEN, user, ACTS)).toEqual([]);
+    expect(await otherThan(FORBIDDEN, user, [...ACTS, ...LOOKS, ...LOOKS_AT_ONE])).toEqual([]);
     expect(await sqlStateOf(user, SET_ASIDE)).toBe(user === 'sealed_relay' ? 'OB006' : FORBIDDEN);
   });
 
@@ -404,8 +420,9 @@ describe.each(TABLE)('$user', ({ user, may, mustNot }) => {
     expect(await otherThan(FORBIDDEN, user, mustNot)).toEqual([]);
   });
 
-  it('may ask how much is held only as the monitor', async () => {
-    expect(await sqlStateOf(user, MONITORING)).toBe(user === 'sealed_monitor' ? null : FORBIDDEN);
+  it('may ask how much waits and is held only as the monitor, and as the operator', async () => {
+    const asks = user === 'sealed_monitor' || user === 'sealed_operator';
+    expect(await otherThan(asks ? null : FORBIDDEN, user, MONITORING)).toEqual([]);
   });
 
   it('may install no catalogue, make nothing, and become nobody else', async () => {
@@ -470,13 +487,20 @@ describe('no user', () => {
         'apply_replay_parking',
         'archivable',
         'archivable_unrouted',
+        'begin_operator_act',
         'begin_walk',
         'cancel_replay',
         'clear_replay',
         'count_replay',
+        'end_operator_act',
         'end_returning',
         'finish_replay',
+        'lag',
+        'list_blocked',
+        'list_operator_acts',
         'list_parked',
+        'list_pending',
+        'list_relays',
         'list_replays',
         'mark_low_water',
         'pause_replay',
@@ -488,6 +512,9 @@ describe('no user', () => {
         'resume_replay',
         'return_events',
         'set_aside',
+        'show_aggregate',
+        'show_installation',
+        'show_parked',
         'skip',
         'start_replay',
         'unblock',
@@ -498,6 +525,7 @@ describe('no user', () => {
         'end_replay',
         'forget',
         'held_lag',
+        'list_consumers',
         'list_held',
         'list_held_calls',
         'prune',

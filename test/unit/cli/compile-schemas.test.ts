@@ -20,6 +20,18 @@ const codeOf = (schema: object) =>
   );
 
 describe('compileSchemas', () => {
+  it('keeps its names apart from those of ajv, however many schemas there are', async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 30 }, (_, index) => [`t/${index}`, { type: 'integer', maximum: index }]),
+    );
+    const file = join(directory, 'many.generated.js');
+    await writeFile(file, (await compileSchemas(many, options)).javascript);
+    const { validators } = (await import(file)) as GeneratedValidators;
+    for (const [key, { maximum }] of Object.entries(many)) {
+      expect([validators[key]?.(maximum), validators[key]?.(maximum + 1)]).toEqual([true, false]);
+    }
+  });
+
   it('writes a module that Node loads without ajv', async () => {
     const { javascript } = await compileSchemas(
       {
