@@ -1,3 +1,4 @@
+import pg from 'pg';
 import {
   alone,
   ensureLogins,
@@ -17,6 +18,8 @@ export interface InstallOptions {
   readonly logins: readonly Login[];
   readonly loginAuth: LoginAuth;
   readonly catalogue: Catalogue;
+  /** Identity of the database cluster, by which relays know a copy. Default: none, and relays work on any. */
+  readonly cluster?: string | undefined;
   readonly log: Log;
 }
 
@@ -47,6 +50,7 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   await ensureLogins(client, options.logins, options.loginAuth);
   const rows = catalogueRows(options.catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
+  if (options.cluster !== undefined) await client.query(recordCluster(options.cluster));
   const done: InstallReport = {
     ...report,
     logins: options.logins.map(({ user }) => user),
@@ -55,4 +59,12 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   };
   log.info('the database is up to date', { ...done });
   return done;
+}
+
+/** Where one is recorded it stays: in a copy it is that of the original, and only `outbox.restore` makes the copy an installation of its own. */
+function recordCluster(cluster: string): string {
+  return `begin;
+set local role outbox_owner;
+update outbox.installation set cluster = ${pg.escapeLiteral(cluster)} where cluster is null;
+commit`;
 }
