@@ -1,4 +1,3 @@
-import pg from 'pg';
 import {
   alone,
   ensureLogins,
@@ -8,6 +7,7 @@ import {
   type MigrationReport,
   type Queryable,
   readMigrations,
+  recordCluster,
 } from '../../shared/database/index.ts';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
@@ -50,7 +50,7 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   await ensureLogins(client, options.logins, options.loginAuth);
   const rows = catalogueRows(options.catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
-  if (options.cluster !== undefined) await client.query(recordCluster(options.cluster));
+  if (options.cluster !== undefined) await recordCluster(client, options.cluster);
   const done: InstallReport = {
     ...report,
     logins: options.logins.map(({ user }) => user),
@@ -59,12 +59,4 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   };
   log.info('the database is up to date', { ...done });
   return done;
-}
-
-/** Where one is recorded it stays: in a copy it is that of the original, and only `outbox.restore` makes the copy an installation of its own. */
-function recordCluster(cluster: string): string {
-  return `begin;
-set local role outbox_owner;
-update outbox.installation set cluster = ${pg.escapeLiteral(cluster)} where cluster is null;
-commit`;
 }

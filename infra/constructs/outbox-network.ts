@@ -1,5 +1,6 @@
 import { Fn, Stack } from 'aws-cdk-lib';
 import {
+  type CfnSecurityGroup,
   FlowLogDestination,
   FlowLogTrafficType,
   GatewayVpcEndpoint,
@@ -95,11 +96,7 @@ export class OutboxNetwork extends Construct {
 
     const functionGroup = this.group('Functions', 'Functions: to the database and to endpoints');
     this.functions = { vpc, subnets: functionSubnets, securityGroups: [functionGroup] };
-    functionGroup.addEgressRule(
-      s3PrefixList === undefined ? Peer.anyIpv4() : Peer.prefixList(s3PrefixList),
-      HTTPS,
-      'S3 through its gateway',
-    );
+    allowS3(functionGroup, s3PrefixList);
     const groups = [functionGroup];
     if (egressSubnets.length > 0) {
       const egressGroup = this.group('EgressFunctions', 'Functions that also call HTTP APIs on the internet');
@@ -176,6 +173,18 @@ export class OutboxNetwork extends Construct {
   private group(id: string, description: string): SecurityGroup {
     return new SecurityGroup(this, id, { vpc: this.vpc, description, allowAllOutbound: false });
   }
+}
+
+function allowS3(group: SecurityGroup, prefixList: string | undefined): void {
+  const description = 'S3 through its gateway';
+  if (prefixList === undefined) {
+    group.addEgressRule(Peer.anyIpv4(), HTTPS, description);
+    return;
+  }
+  // In the group itself: CDK would make a resource of its own of such a rule, and a group without any rule of its own is open to everywhere.
+  (group.node.defaultChild as CfnSecurityGroup).securityGroupEgress = [
+    { ipProtocol: 'tcp', fromPort: 443, toPort: 443, destinationPrefixListId: prefixList, description },
+  ];
 }
 
 function statement(conditions: Record<string, Record<string, string>>): PolicyStatement {

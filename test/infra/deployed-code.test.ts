@@ -90,7 +90,6 @@ describe('a synthesis of stage prod', () => {
         ),
         expect.stringMatching(/^PutObject only, below one prefix of one bucket/),
       ],
-      ['AwsSolutions-RDS11', expect.stringContaining('security group')],
       ['AwsSolutions-S1', expect.stringContaining('CloudTrail')],
       // CDK's own, for its flow log.
       ['CloudFormation-Validate::F3002', expect.stringContaining('FlowLog DestinationOptions')],
