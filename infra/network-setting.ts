@@ -12,6 +12,8 @@ export interface SubnetSetting {
   readonly id: string;
   /** Availability zone, such as `eu-central-1a`. */
   readonly zone: string;
+  /** Its route table, to which a gateway of S3 is added where endpoints are made. */
+  readonly routeTable?: string;
 }
 
 /** What may be said of the network of stages on AWS. */
@@ -49,8 +51,8 @@ const KNOWN = new Set([
  * Reads the context value `network`, all of which may be left out:
  *
  * - a new VPC: `{"zones":["eu-central-1a","eu-central-1b"],"cidr":"10.1.0.0/16","egress":false,"s3PrefixList":"pl-…"}`
- * - an existing one: `{"vpcId":"vpc-…","subnets":[{"id":"subnet-…","zone":"eu-central-1a"},…],"egressSubnets":[…],"endpoints":true,
- *   "databaseSecurityGroup":"sg-…"}`
+ * - an existing one: `{"vpcId":"vpc-…","subnets":[{"id":"subnet-…","zone":"eu-central-1a","routeTable":"rtb-…"},…],"egressSubnets":[…],
+ *   "endpoints":true,"databaseSecurityGroup":"sg-…"}`
  *
  * @param context an object from cdk.json, or JSON text from `-c network='…'`
  * @throws NetworkSettingError (`NETWORK_SETTING`) naming what is wrong
@@ -90,6 +92,11 @@ export function networkSetting(context: unknown): NetworkSetting {
     if (name in value) throw new NetworkSettingError(`has "${name}", which is for a new VPC, and "vpcId".`);
   }
   const isolated = subnets('subnets');
+  const egressSubnets = subnets('egressSubnets');
+  const endpoints = flag('endpoints', false);
+  if (endpoints && ![...isolated, ...egressSubnets].every(({ routeTable }) => routeTable !== undefined)) {
+    throw new NetworkSettingError('makes "endpoints", for which each subnet needs its "routeTable" ("rtb-…").');
+  }
   if (new Set(isolated.map(({ zone }) => zone)).size < 2) {
     throw new NetworkSettingError('needs "subnets" in two zones at least.');
   }
@@ -98,16 +105,17 @@ export function networkSetting(context: unknown): NetworkSetting {
     existing: {
       vpcId,
       subnets: isolated,
-      egressSubnets: subnets('egressSubnets'),
-      endpoints: flag('endpoints', false),
+      egressSubnets,
+      endpoints,
       databaseSecurityGroup: text('databaseSecurityGroup'),
     },
   };
 }
 
 function isSubnet(value: unknown): value is SubnetSetting {
-  const { id, zone } = (value ?? {}) as Record<string, unknown>;
-  return typeof id === 'string' && id.startsWith('subnet-') && typeof zone === 'string' && zone !== '';
+  const { id, zone, routeTable } = (value ?? {}) as Record<string, unknown>;
+  const whole = typeof id === 'string' && id.startsWith('subnet-') && typeof zone === 'string' && zone !== '';
+  return whole && (routeTable === undefined || (typeof routeTable === 'string' && routeTable.startsWith('rtb-')));
 }
 
 function isZones(value: unknown): value is readonly string[] {

@@ -1,4 +1,4 @@
-import { CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { Annotations, CfnOutput, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
@@ -118,8 +118,13 @@ export class DataStack extends Stack {
     databaseSecurityGroup,
     ...setting
   }: NonNullable<NetworkSetting['existing']>): ExistingNetwork {
-    const subnet = ({ id: subnetId, zone: availabilityZone }: SubnetSetting) =>
-      Subnet.fromSubnetAttributes(this, `Existing-${subnetId}`, { subnetId, availabilityZone });
+    const subnet = ({ id: subnetId, zone: availabilityZone, routeTable }: SubnetSetting) => {
+      const attributes = { subnetId, availabilityZone, ...(routeTable !== undefined && { routeTableId: routeTable }) };
+      const found = Subnet.fromSubnetAttributes(this, `Existing-${subnetId}`, attributes);
+      // Only a gateway of S3 asks for it, and then the setting has it.
+      Annotations.of(found).acknowledgeWarning('@aws-cdk/aws-ec2:noSubnetRouteTableId');
+      return found;
+    };
     const availabilityZones = [...new Set(setting.subnets.map(({ zone }) => zone))];
     return {
       vpc: Vpc.fromVpcAttributes(this, 'ExistingVpc', { vpcId, availabilityZones }),

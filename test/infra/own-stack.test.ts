@@ -206,8 +206,10 @@ describe('a database that is there already', () => {
     expect(within.resources('AWS::EC2::VPC')).toEqual([]);
     expect(within.resources('AWS::RDS::DBCluster')).toEqual([]);
     expect(within.functionNamed('relay')[1].Properties['VpcConfig'].SubnetIds).toEqual(['subnet-0', 'subnet-1']);
-    const own = synthesise('dev', emptyApp(), { network });
+    const routed = network.subnets.map((subnet, index) => ({ ...subnet, routeTable: `rtb-${index}` }));
+    const own = synthesise('dev', emptyApp(), { network: { vpcId: 'vpc-1', subnets: routed, endpoints: true } });
     expect(own.resources('AWS::RDS::DBCluster')).toHaveLength(1);
+    expect(own.resources('AWS::EC2::VPCEndpoint')).toHaveLength(4);
   });
 });
 

@@ -153,6 +153,7 @@ describe('the network', () => {
     [{ vpcId: 'vpc-1', subnets: two.slice(1) }, /in two zones/],
     [{ vpcId: 'vpc-1', subnets: ['subnet-1', 'subnet-2'] }, /no list of \{"id","zone"\}/],
     [{ zones: ['eu-central-1a'] }, /not 2 or 3 names/],
+    [{ vpcId: 'vpc-1', subnets: two, endpoints: true }, /each subnet needs its "routeTable"/],
     [{ egress: 'no' }, /neither true nor false/],
     [{ vpcId: 7 }, /"vpcId" that is no text/],
   ])('says what is wrong with %j', (given, complaint) => {
