@@ -67,8 +67,16 @@ async function linted(supervisor: Supervisor): Promise<readonly string[]> {
     name: 'cfn-lint',
     file: join(dirname(python), 'cfn-lint'),
     args: [
-      ...['--regions', REGION, '--ignore-checks', ...IGNORED, '--format', 'parseable'],
-      ...['--non-zero-exit-code', 'informational', '--template', ...templates],
+      '--regions',
+      REGION,
+      '--ignore-checks',
+      ...IGNORED,
+      '--format',
+      'parseable',
+      '--non-zero-exit-code',
+      'informational',
+      '--template',
+      ...templates,
     ],
     env: cleanEnvironment(process.env),
   });

@@ -54,7 +54,8 @@ describe.each(['dev', 'prod'] as const)('the network of stage %s', (stage) => {
 
   it('has an endpoint for each service that functions call, S3 as a gateway, in as many zones as functions are', () => {
     const services = endpoints.map((endpoint) => JSON.stringify(endpoint['ServiceName']).match(/\.(\w+)"\]/)?.[1]);
-    expect(services.toSorted()).toEqual(['events', 'kms', 's3', 'sqs']);
+    expect(services).toHaveLength(4);
+    expect(new Set(services)).toEqual(new Set(['events', 'kms', 's3', 'sqs']));
     for (const endpoint of endpoints.filter(({ VpcEndpointType }) => VpcEndpointType === 'Interface')) {
       expect(endpoint['PrivateDnsEnabled']).toBe(true);
       expect(endpoint['SubnetIds']).toHaveLength(stage === 'prod' ? 3 : 1);
@@ -204,7 +205,8 @@ describe.each(['dev', 'prod'] as const)('the database of stage %s', (stage) => {
       expect(JSON.stringify(it['DATABASE_HOST'])).toContain('EndpointAddress');
     }
     const knowing = variables.filter((it) => 'OUTBOX_CLUSTER' in it);
-    expect(knowing.map((it) => it['POWERTOOLS_SERVICE_NAME']).toSorted()).toEqual(['migrate', 'relay']);
+    expect(knowing).toHaveLength(2);
+    expect(new Set(knowing.map((it) => it['POWERTOOLS_SERVICE_NAME']))).toEqual(new Set(['migrate', 'relay']));
     for (const it of knowing) expect(JSON.stringify(it['OUTBOX_CLUSTER'])).toContain('DBClusterResourceId');
   });
 });

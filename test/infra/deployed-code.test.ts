@@ -124,8 +124,9 @@ describe('a synthesis of stage prod', () => {
       .split(/(?<=-----END CERTIFICATE-----\n)/)
       .filter((text) => text.trim() !== '')
       .map((text) => new X509Certificate(text).subject.split('\n').find((line) => line.startsWith('CN=')));
-    expect(subjects.toSorted()).toEqual(
-      ['ECC384', 'RSA2048', 'RSA4096'].map((kind) => `CN=Amazon RDS eu-central-1 Root CA ${kind} G1`),
+    expect(subjects).toHaveLength(3);
+    expect(new Set(subjects)).toEqual(
+      new Set(['ECC384', 'RSA2048', 'RSA4096'].map((kind) => `CN=Amazon RDS eu-central-1 Root CA ${kind} G1`)),
     );
   });
 
