@@ -1,25 +1,36 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import {
   clientConfig,
   databaseConfig,
+  ensureLogins,
+  type Login,
+  type LoginAuth,
   migrate,
   type Migration,
   migrationScript,
   pendingMigrations,
   readMigrations,
+  recordCluster,
+  scriptOf,
 } from '../shared/database/index.ts';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 
 const HELP = `Brings a database up to this version: applies the numbered SQL files that it lacks.
 
-Usage: npm run migrate -- [--areas outbox,inbox] [--print]
+Usage: npm run migrate -- [--areas outbox,inbox] [--print [--logins <json>] [--catalogue <file>] [--cluster <name>]]
 
   --areas <list>  which of migrations/* to apply, in this order (default: outbox,inbox; keys of
                   personal data need vault, the sample service sample)
   --print         writes the SQL that is pending to the standard output and applies nothing, for those who run it with a tool of their own;
                   it records what it applied, so that this command finds it done
+  --logins <json> with --print: also the login users of the functions, as the output Logins of a stack with migrations: manual lists them
+  --catalogue <file>
+                  with --print: also the event types and routes that a module exports as "definition"
+  --cluster <name>
+                  with --print: also the identity of the database cluster, by which relays know a copy of it
   --help          shows this
 
 The database is the one that the environment names: DATABASE_HOST, DATABASE_PORT (5432), DATABASE_NAME, DATABASE_USER, DATABASE_AUTH
@@ -33,6 +44,10 @@ Exit code: 0 applied or nothing to do, 1 failed (what was applied before stays),
 interface Arguments {
   readonly areas: readonly string[];
   readonly print: boolean;
+  readonly logins: readonly Login[];
+  /** Path of a module, or undefined. */
+  readonly catalogue: string | undefined;
+  readonly cluster: string | undefined;
 }
 
 /** @returns null where help is asked for. */
@@ -42,15 +57,37 @@ function argumentsOf(words: readonly string[]): Arguments | null {
     options: {
       areas: { type: 'string', default: 'outbox,inbox' },
       print: { type: 'boolean', default: false },
+      logins: { type: 'string' },
+      catalogue: { type: 'string' },
+      cluster: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return null;
   const areas = values.areas.split(',').map((area) => area.trim());
-  return { areas, print: values.print };
+  const { print, logins, catalogue, cluster } = values;
+  for (const [name, value] of Object.entries({ logins, catalogue, cluster })) {
+    if (value !== undefined && !print) throw new Error(`--${name} goes with --print: a deployment does it by itself.`);
+  }
+  return { areas, print, logins: logins === undefined ? [] : loginsOf(logins), catalogue, cluster };
 }
 
-async function run({ areas, print }: Arguments): Promise<void> {
+function loginsOf(json: string): readonly Login[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    value = undefined;
+  }
+  const whole = (it: unknown): it is Login => {
+    const { user, roles } = (it ?? {}) as Partial<Login>;
+    return typeof user === 'string' && Array.isArray(roles);
+  };
+  if (Array.isArray(value) && value.every(whole)) return value;
+  throw new Error('--logins is no JSON list of {"user","roles","connections"}.');
+}
+
+async function run({ areas, print, ...also }: Arguments): Promise<void> {
   const config = databaseConfig(process.env);
   const migrations = await readMigrations(join(import.meta.dirname, '..', 'migrations'), areas);
   const client = new pg.Client({ ...clientConfig(config), application_name: 'sealed-outbox-migrate' });
@@ -69,11 +106,30 @@ async function run({ areas, print }: Arguments): Promise<void> {
     );
   }
   try {
-    if (print) process.stdout.write(migrationScript(await pendingMigrations(client, migrations)));
-    else await apply(client, migrations, where);
+    if (print) {
+      process.stdout.write(migrationScript(await pendingMigrations(client, migrations)));
+      process.stdout.write(await installationScript(client, also, config));
+    } else await apply(client, migrations, where);
   } finally {
     await client.end().catch(() => {});
   }
+}
+
+/** What a deployment does after the migrations. */
+async function installationScript(
+  client: pg.Client,
+  { logins, catalogue, cluster }: Pick<Arguments, 'logins' | 'catalogue' | 'cluster'>,
+  auth: LoginAuth,
+): Promise<string> {
+  return scriptOf(client, async (db) => {
+    await ensureLogins(db, logins, auth);
+    if (catalogue !== undefined) {
+      const { catalogueRows } = await import('../shared/events/index.ts');
+      const { definition } = await import(pathToFileURL(resolve(catalogue)).href);
+      await db.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(definition))]);
+    }
+    if (cluster !== undefined) await recordCluster(db, cluster);
+  });
 }
 
 async function apply(client: pg.Client, migrations: readonly Migration[], where: string): Promise<void> {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 import type { DatabaseConnection } from './index.ts';
+import { type Fields, jsonObject } from './setting.ts';
 import type { StageName } from './stages.ts';
 
 /** The database is not described, or not completely. Code `DATABASE_SETTING`. */
@@ -19,58 +20,49 @@ interface Given {
 }
 
 /**
- * Which database the functions connect to.
+ * Which database the functions connect to; undefined where the data stack makes one.
  *
  * - stage `local`: `SEALED_OUTBOX_DATABASE={"host","port","name","password"}`
- * - other stages: `-c database='{"host","port","name","resourceId","certificateAuthorities"}'`, always with IAM
- *   authentication and TLS; `certificateAuthorities` is the path of a PEM file
+ * - other stages: an Aurora cluster of their own, or with
+ *   `-c database='{"host","port","name","resourceId","certificateAuthorities"}'` one that is there already: a cluster
+ *   or an instance of RDS, which take IAM tokens. Always with IAM authentication and TLS. `resourceId` is `DbClusterResourceId` or `DbiResourceId`, `certificateAuthorities`
+ *   (default: those of RDS in the region) the path of a PEM file.
  *
  * @throws DatabaseSettingError (`DATABASE_SETTING`) naming what is missing
  */
-export function databaseSetting(stage: StageName, given: Given): DatabaseConnection {
+export function databaseSetting(stage: StageName, given: Given): DatabaseConnection | undefined {
   if (stage === 'local') {
     const source = 'The variable SEALED_OUTBOX_DATABASE';
     const value = parse(source, given.variable, `Stage local takes its database from it; "npm start" sets it.`);
     return { ...place(source, value), auth: { kind: 'password', password: text(source, value, 'password') } };
   }
+  if (given.context === undefined || given.context === '') return undefined;
   const source = 'The context value "database"';
   const value = parse(
     source,
     given.context,
-    `Stage ${stage} needs an existing database, because Aurora comes with a later version: ` +
-      `-c database='{"host":"…","port":5432,"name":"…","resourceId":"cluster-…","certificateAuthorities":"path.pem"}'.`,
+    `Give an existing database as -c database='{"host":"…","port":5432,"name":"…","resourceId":"cluster-…"}', or none for a new one.`,
   );
   if ('password' in value) {
     throw new DatabaseSettingError(
       `${source} holds a password, which would end up in the template: stage ${stage} uses IAM authentication.`,
     );
   }
+  const resourceId = text(source, value, 'resourceId');
+  if (value['certificateAuthorities'] === undefined)
+    return { ...place(source, value), auth: { kind: 'iam', resourceId } };
   const certificateAuthorities = resolve(text(source, value, 'certificateAuthorities'));
   if (!existsSync(certificateAuthorities)) {
     throw new DatabaseSettingError(`${source} names a file of certificate authorities that does not exist.`);
   }
-  return {
-    ...place(source, value),
-    auth: { kind: 'iam', resourceId: text(source, value, 'resourceId'), certificateAuthorities },
-  };
+  return { ...place(source, value), auth: { kind: 'iam', resourceId, certificateAuthorities } };
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 function parse(source: string, given: unknown, remedy: string): Fields {
   if (given === undefined || given === '') throw new DatabaseSettingError(`${source} is not set. ${remedy}`);
-  let value: unknown = given;
-  if (typeof given === 'string') {
-    try {
-      value = JSON.parse(given);
-    } catch {
-      value = undefined;
-    }
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new DatabaseSettingError(`${source} is no JSON object. ${remedy}`);
-  }
-  return value as Fields;
+  const value = jsonObject(given);
+  if (value === undefined) throw new DatabaseSettingError(`${source} is no JSON object. ${remedy}`);
+  return value;
 }
 
 function place(source: string, value: Fields): Pick<DatabaseConnection, 'host' | 'port' | 'name'> {

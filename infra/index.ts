@@ -1,6 +1,8 @@
 /**
  * Constructs for your own stack:
  *
+ * - `OutboxNetwork`: a VPC without a way in or out, with endpoints for what functions call; or yours
+ * - `OutboxCluster`: an Aurora PostgreSQL cluster, by IAM and TLS only
  * - `OutboxDatabase`: your PostgreSQL, migrated, with one login per function
  * - `EventQueue`: a queue, FIFO or standard, with its dead-letter queue, for one consumer
  * - `BusToQueue`: a rule that hands events of an EventBridge bus to such a queue
@@ -22,11 +24,13 @@ export { EventArchive, type EventArchiveProps } from './constructs/event-archive
 export { EventConsumer, type EventConsumerProps } from './constructs/event-consumer.ts';
 export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
 export { Janitor, type JanitorProps } from './constructs/janitor.ts';
+export type { FunctionNetwork } from './constructs/function-network.ts';
 export { KeyAtRisk, type KeyAtRiskProps } from './constructs/key-at-risk.ts';
 export type { FunctionDefaults } from './constructs/node-function.ts';
 export { Operator, type OperatorProps } from './constructs/operator.ts';
 export { Outbox, type OutboxProps } from './constructs/outbox.ts';
 export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';
+export { MIGRATOR, OutboxCluster, type OutboxClusterProps } from './constructs/outbox-cluster.ts';
 export {
   type DatabaseAuth,
   type DatabaseConnection,
@@ -34,6 +38,12 @@ export {
   OutboxDatabase,
   type OutboxDatabaseProps,
 } from './constructs/outbox-database.ts';
+export {
+  type ExistingNetwork,
+  firstZones,
+  OutboxNetwork,
+  type OutboxNetworkProps,
+} from './constructs/outbox-network.ts';
 export { SealingAlarms, type SealingAlarmsProps } from './constructs/sealing-alarms.ts';
 export type { SealingAccess } from './constructs/sealing-access.ts';
 export {

@@ -1,6 +1,7 @@
-import type { App } from 'aws-cdk-lib';
-import { Tags } from 'aws-cdk-lib';
-import type { DatabaseConnection } from './index.ts';
+import { type App, type Environment, Tags } from 'aws-cdk-lib';
+import { SealedOutboxError } from '../shared/errors/index.ts';
+import type { DatabaseConnection, OutboxDatabaseProps } from './index.ts';
+import type { NetworkSetting } from './network-setting.ts';
 import { DataStack } from './stacks/data-stack.ts';
 import { ServiceStack } from './stacks/service-stack.ts';
 import type { Stage } from './stages.ts';
@@ -12,40 +13,64 @@ export interface Installation {
 
 /** What an installation is given from outside. */
 export interface Given {
-  readonly database: DatabaseConnection;
+  /** A database that is there already. Undefined: the data stack makes an Aurora cluster. */
+  readonly database?: DatabaseConnection | undefined;
+  /** The VPC that functions run in, and the cluster. Undefined: functions run outside of a VPC. */
+  readonly network?: NetworkSetting | undefined;
   /** Where the sample's mails are sent to, without a slash at the end. */
   readonly mailProviderUrl: string;
   /** What the sample API is told about its callers. */
   readonly apiEnvironment: Readonly<Record<string, string>>;
   /** ARN of the role or user that alone may disable or delete the KMS key. Undefined: nobody. */
   readonly breakGlassArn?: string | undefined;
+  readonly migrations?: OutboxDatabaseProps['migrations'];
+  /** Account and region, where they are known. */
+  readonly env?: Environment;
 }
 
-/** Both stacks of a stage: data, which is kept, and service, which changes with every version. */
-export function sealedOutbox(
-  app: App,
-  stage: Stage,
-  { database, mailProviderUrl, apiEnvironment, breakGlassArn }: Given,
-): Installation {
+/** There is neither a database nor a way to make one. Code `DATABASE_MISSING`. */
+class DatabaseMissingError extends SealedOutboxError {
+  constructor(stage: string) {
+    super('DATABASE_MISSING', `Stage ${stage} makes no database and none was given. Nothing was synthesised.`);
+  }
+}
+
+/**
+ * Both stacks of a stage: data, which is kept, and service, which changes with every version.
+ *
+ * @throws DatabaseMissingError (`DATABASE_MISSING`)
+ */
+export function sealedOutbox(app: App, stage: Stage, given: Given): Installation {
   const name = `sealed-outbox-${stage.name}`;
   const data = new DataStack(app, 'Data', {
     stackName: `${name}-data`,
-    description: 'Sealed Outbox: queues, bus, topics, keys',
+    description: 'Sealed Outbox: network, database, queues, bus, topics, keys',
     terminationProtection: stage.keepsData,
+    env: given.env,
     stage,
-    breakGlassArn,
+    breakGlassArn: given.breakGlassArn,
+    network: given.network,
+    database: given.database,
   });
+  const database = given.database ?? data.cluster?.connection;
+  if (database === undefined) throw new DatabaseMissingError(stage.name);
   const service = new ServiceStack(app, 'Service', {
     stackName: `${name}-service`,
     description: 'Sealed Outbox: functions, schedules, API and alarms',
+    // It holds no data, and prod's API, relay and alarms all the same.
+    terminationProtection: stage.keepsData,
+    env: given.env,
     stage,
     database,
+    maxConnections: data.cluster?.maxConnections,
+    network: data.network,
+    migrations: given.migrations,
     ledgerQueue: data.ledgerQueue,
     analyticsQueue: data.analyticsQueue,
     notificationsQueue: data.notificationsQueue,
     bus: data.bus,
-    mailProviderUrl,
-    apiEnvironment,
+    mailProviderUrl: given.mailProviderUrl,
+    apiEnvironment: given.apiEnvironment,
     alarmTopic: data.alarmTopic,
     keys: data.keys,
     archive: data.archive,

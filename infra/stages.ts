@@ -1,5 +1,6 @@
 import { Duration } from 'aws-cdk-lib';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { OutboxClusterProps } from './index.ts';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 
 export type StageName = 'local' | 'dev' | 'prod';
@@ -18,6 +19,10 @@ export interface Stage {
   readonly consumerOutage: Duration;
   /** How long rows stay that nobody needs, and whether events go into an archive before they are deleted. */
   readonly retention: { readonly outbox: Duration; readonly inbox: Duration; readonly archive: boolean };
+  /** Zones of the VPC, and in how many of them functions and endpoints are. None locally: functions reach what is on this machine. */
+  readonly network?: { readonly zones: 2 | 3; readonly functionZones: 1 | 2 | 3 };
+  /** The Aurora cluster, where no other database is given. None locally. */
+  readonly cluster?: Pick<OutboxClusterProps, 'capacity' | 'reader' | 'backupRetention' | 'insights'>;
   readonly alarms: {
     /** Length of one measurement. */
     readonly period: Duration;
@@ -71,6 +76,8 @@ export const stages: Readonly<Record<StageName, Stage>> = {
     keepsData: false,
     // A bucket with something in it could not be deleted with its stack.
     retention: { outbox: OUTBOX, inbox: INBOX, archive: false },
+    network: { zones: 2, functionZones: 1 },
+    cluster: { capacity: { min: 0.5, max: 2 }, backupRetention: Duration.days(14) },
   },
   prod: {
     ...onAws,
@@ -79,6 +86,14 @@ export const stages: Readonly<Record<StageName, Stage>> = {
     logRetention: RetentionDays.THREE_MONTHS,
     keepsData: true,
     retention: { outbox: OUTBOX, inbox: INBOX, archive: true },
+    network: { zones: 3, functionZones: 3 },
+    // A backup holds the keys of persons who were erased since: no longer than the 35 days that their erasure names.
+    cluster: {
+      capacity: { min: 1, max: 16 },
+      reader: true,
+      backupRetention: Duration.days(35),
+      insights: 'advanced',
+    },
   },
 };
 

@@ -68,12 +68,13 @@ async function catalogue(): Promise<string> {
 const GENERATE = program(process.execPath, 'scripts/generate.ts');
 
 /** These read the generated validators; nothing of them starts before those are there. */
-const NEEDS_GENERATED = new Set(['types', 'types-infra', 'lint', 'unused', 'snippets']);
+const NEEDS_GENERATED = new Set(['types', 'types-infra', 'templates', 'lint', 'unused', 'snippets']);
 
 /** The slowest first: two cores take two at a time. */
 const CHECKS: Readonly<Record<string, Check>> = {
   types: program(bin('tsc'), '-p', 'tsconfig.json'),
   'types-infra': program(bin('tsc'), '-p', 'infra'),
+  templates: program(process.execPath, join('local', 'check-templates.ts')),
   lint: program(bin('oxlint'), '--type-aware', '--deny-warnings'),
   unused: program(process.execPath, bin('knip')),
   snippets,

@@ -30,6 +30,7 @@ export async function handler(): Promise<InstallReport> {
         logins: loginsFrom(process.env['DATABASE_LOGINS']),
         loginAuth: config,
         catalogue: definition,
+        cluster: process.env['OUTBOX_CLUSTER'],
         log,
       });
     } finally {

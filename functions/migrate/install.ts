@@ -6,6 +6,7 @@ import {
   type MigrationReport,
   type Queryable,
   readMigrations,
+  recordCluster,
 } from '../../shared/database/index.ts';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
@@ -18,6 +19,8 @@ export interface InstallOptions {
   readonly logins: readonly FunctionLogin[];
   readonly loginAuth: LoginAuth;
   readonly catalogue: Catalogue;
+  /** Identity of the database cluster, by which relays know a copy. Default: none, and relays work on any. */
+  readonly cluster?: string | undefined;
   readonly log: Log;
 }
 
@@ -49,6 +52,7 @@ async function installAll(client: Queryable, options: InstallOptions): Promise<I
   await giveVault(client, options.logins);
   const rows = catalogueRows(options.catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
+  if (options.cluster !== undefined) await recordCluster(client, options.cluster);
   const done: InstallReport = {
     ...report,
     logins: options.logins.map(({ user }) => user),

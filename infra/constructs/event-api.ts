@@ -23,7 +23,7 @@ export interface EventApiProps extends FunctionDefaults {
   readonly routes: readonly `${HttpMethod} /${string}`[];
   readonly database: OutboxDatabase;
   readonly login: DatabaseLogin;
-  /** Who may call: `iam` (signed requests) or `open` (everybody who reaches it). */
+  /** Who may call: `iam` (signed requests) or `open` (everybody who reaches it: with a database on this machine only, so in the local cloud). */
   readonly access: 'iam' | 'open';
   /**
    * Requests that are in the database at once, each on a connection of its own. The server refuses more, and such a request is answered
@@ -41,6 +41,11 @@ export class EventApi extends Construct {
 
   constructor(scope: Construct, id: string, props: EventApiProps) {
     super(scope, id);
+    if (props.access === 'open' && !props.database.isLocal) {
+      throw new RangeError(
+        `${this.node.path}: access is open, and the database is not on this machine. Anybody could write. Give access: 'iam'.`,
+      );
+    }
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       serviceName: 'api',

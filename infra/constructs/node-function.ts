@@ -5,6 +5,7 @@ import {
   Architecture,
   Code,
   Function as LambdaFunction,
+  type FunctionProps,
   LoggingFormat,
   Runtime,
   Tracing,
@@ -12,6 +13,7 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { bundle, ROOT } from './bundle.ts';
+import { allowNetworkInterfaces, type FunctionNetwork } from './function-network.ts';
 
 /** What every function of an installation shares. */
 export interface FunctionDefaults {
@@ -24,6 +26,8 @@ export interface FunctionDefaults {
    * For spans of OpenTelemetry see docs/observability.md.
    */
   readonly tracing?: boolean;
+  /** The VPC that the functions run in. Default: none, which is for a database that is reached over the internet. */
+  readonly network?: FunctionNetwork | undefined;
 }
 
 export interface NodeFunctionProps extends FunctionDefaults {
@@ -61,6 +65,7 @@ export class NodeFunction extends LambdaFunction {
       description: `What ${props.serviceName} may do`,
     });
     logGroup.grantWrite(role);
+    if (props.network !== undefined) allowNetworkInterfaces(role);
     super(scope, id, {
       code: code(props),
       handler: 'index.handler',
@@ -73,6 +78,7 @@ export class NodeFunction extends LambdaFunction {
       role,
       logGroup,
       loggingFormat: LoggingFormat.TEXT,
+      ...placedIn(props.network),
       ...(props.tracing === true ? { tracing: Tracing.ACTIVE } : {}),
       environment: {
         // A stack trace of minified code helps nobody. No measurable cost at a cold start (relay: 135 ms with, 137 without).
@@ -84,6 +90,12 @@ export class NodeFunction extends LambdaFunction {
       ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
     });
   }
+}
+
+function placedIn(network: FunctionNetwork | undefined): Pick<FunctionProps, 'vpc' | 'vpcSubnets' | 'securityGroups'> {
+  if (network === undefined) return {};
+  const { vpc, subnets, securityGroups } = network;
+  return { vpc, vpcSubnets: { subnets: [...subnets] }, securityGroups: [...securityGroups] };
 }
 
 /** Bundled while the stack is synthesised; the content's hash decides whether it is deployed again. */

@@ -1,14 +1,14 @@
-import { basename, dirname } from 'node:path';
-import { ArnFormat, CfnResource, Duration, IgnoreMode, Lazy, Stack } from 'aws-cdk-lib';
+import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import { Code, type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
+import { type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
+import { authoritiesLayer } from './certificate-authorities.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
 
-/** Where an existing PostgreSQL is and how functions prove who they are. */
+/** Where a PostgreSQL is and how functions prove who they are. */
 export interface DatabaseConnection {
   readonly host: string;
   readonly port: number;
@@ -21,8 +21,8 @@ export type DatabaseAuth =
       readonly kind: 'iam';
       /** `DbClusterResourceId` or `DbiResourceId`: the part of `rds-db:connect` that names the database. */
       readonly resourceId: string;
-      /** File with the region's RDS certificate authorities (PEM). Lambda's Node.js does not know them. */
-      readonly certificateAuthorities: string;
+      /** File with the database's certificate authorities (PEM). Default: those of RDS in the stack's region. Lambda's Node.js does not know them. */
+      readonly certificateAuthorities?: string;
     }
   /** For a database on this machine only: the functions refuse it for any other host. Ends up in the template. */
   | { readonly kind: 'password'; readonly password: string };
@@ -57,6 +57,11 @@ export interface OutboxDatabaseProps extends FunctionDefaults {
    * what else uses it. What is given to {@link OutboxDatabase.connect} is counted against it. Default: 200.
    */
   readonly maxConnections?: number;
+  /**
+   * `trigger`: each deployment brings the database up to date before the functions that need it. `manual`: nothing that is deployed may change the
+   * schema; the SQL comes from `npm run migrate -- --print`, and you run it before the deployment, with a tool of your own. Default: `trigger`.
+   */
+  readonly migrations?: 'trigger' | 'manual';
 }
 
 /** Two deployments at once, one of which waits for the other. */
@@ -75,10 +80,15 @@ const SCHEDULED_CONNECTIONS = 2;
  * database.connect(myFunction, { user: 'shop', roles: ['shop_writer', 'outbox_writer'] });
  */
 export class OutboxDatabase extends Construct {
-  readonly migrateFunction: LambdaFunction;
+  /** None where `migrations` is `manual`. */
+  readonly migrateFunction: LambdaFunction | undefined;
+  /** Identity of the database cluster, which a copy of it does not have: relays refuse to work on one. None on this machine. */
+  readonly cluster: string | undefined;
+  /** Whether it is a database on this machine, as the local cloud's. */
+  readonly isLocal: boolean;
   private readonly connection: DatabaseConnection;
-  private readonly trigger: Trigger;
-  private readonly certificateAuthorities: LayerVersion | undefined;
+  private readonly trigger: Trigger | undefined;
+  private readonly certificateAuthorities: { readonly layer: LayerVersion; readonly file: string } | undefined;
   private readonly logins: InstalledLogin[] = [];
   private readonly maxConnections: number;
 
@@ -86,12 +96,21 @@ export class OutboxDatabase extends Construct {
     super(scope, id);
     const { auth } = (this.connection = props.connection);
     this.maxConnections = props.maxConnections ?? 200;
+    this.isLocal = auth.kind === 'password';
+    this.cluster = auth.kind === 'iam' ? auth.resourceId : undefined;
     if (auth.kind === 'iam') {
-      const file = auth.certificateAuthorities;
-      this.certificateAuthorities = new LayerVersion(this, 'CertificateAuthorities', {
-        description: 'Certificate authorities of the database',
-        code: Code.fromAsset(dirname(file), { exclude: ['*', `!${basename(file)}`], ignoreMode: IgnoreMode.GIT }),
-      });
+      const { code, file } = authoritiesLayer(auth.certificateAuthorities, Stack.of(this).region);
+      const description = 'Certificate authorities of the database';
+      this.certificateAuthorities = {
+        file,
+        layer: new LayerVersion(this, 'CertificateAuthorities', { description, code }),
+      };
+    }
+    const logins = Lazy.string({ produce: () => JSON.stringify(this.logins) });
+    if (props.migrations === 'manual') {
+      const description = 'For npm run migrate -- --print --logins';
+      new CfnOutput(this, 'Logins', { value: logins, description });
+      return;
     }
     // A large index may take minutes. Lambda ends at 15; what takes longer is made by hand before the deployment.
     const timeout = Duration.minutes(10);
@@ -101,7 +120,10 @@ export class OutboxDatabase extends Construct {
       serviceName: 'migrate',
       description: 'Installs migrations, login users and the catalogue of event types',
       timeout,
-      environment: { DATABASE_LOGINS: Lazy.string({ produce: () => JSON.stringify(this.logins) }) },
+      environment: {
+        DATABASE_LOGINS: logins,
+        ...(this.cluster !== undefined && { OUTBOX_CLUSTER: this.cluster }),
+      },
       directories: ['migrations'],
     });
     this.giveAccess(this.migrateFunction, props.migrator);
@@ -132,7 +154,7 @@ export class OutboxDatabase extends Construct {
       );
     }
     this.giveAccess(fn, user);
-    this.trigger.executeBefore(fn);
+    this.trigger?.executeBefore(fn);
   }
 
   /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */
@@ -157,7 +179,6 @@ export class OutboxDatabase extends Construct {
     if (auth.kind === 'password') {
       environment['DATABASE_PASSWORD'] = auth.password;
     } else {
-      environment['DATABASE_CA_FILE'] = `/opt/${basename(auth.certificateAuthorities)}`;
       const resourceName = `${auth.resourceId}/${user}`;
       fn.addToRolePolicy(
         new PolicyStatement({
@@ -173,7 +194,11 @@ export class OutboxDatabase extends Construct {
         }),
       );
     }
-    if (this.certificateAuthorities !== undefined) fn.addLayers(this.certificateAuthorities);
+    if (this.certificateAuthorities !== undefined) {
+      const { layer, file } = this.certificateAuthorities;
+      environment['DATABASE_CA_FILE'] = `/opt/${file}`;
+      fn.addLayers(layer);
+    }
     for (const [key, value] of Object.entries(environment)) fn.addEnvironment(key, value);
   }
 }

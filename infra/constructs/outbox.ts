@@ -70,6 +70,7 @@ export class Outbox extends Construct {
         OUTBOX_SLOT: slot,
         RELAY_MODE: props.mode ?? 'continuous',
         RELAY_MAX_SECONDS: String(longestRun.toSeconds()),
+        ...(database.cluster !== undefined && { OUTBOX_CLUSTER: database.cluster }),
       },
       scheduled: true,
     });

@@ -1,15 +1,33 @@
-import { CfnOutput, Duration, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
+import { Annotations, CfnOutput, Duration, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import { BusToQueue, ErasureLog, EventArchive, EventQueue, KeyAtRisk, SealingKeys } from '../index.ts';
+import { SecurityGroup, Subnet, Vpc } from 'aws-cdk-lib/aws-ec2';
+import {
+  BusToQueue,
+  type DatabaseConnection,
+  ErasureLog,
+  EventArchive,
+  EventQueue,
+  type ExistingNetwork,
+  firstZones,
+  KeyAtRisk,
+  OutboxCluster,
+  OutboxNetwork,
+  SealingKeys,
+} from '../index.ts';
+import type { NetworkSetting, SubnetSetting } from '../network-setting.ts';
 import type { Stage } from '../stages.ts';
 
 export interface DataStackProps extends StackProps {
   readonly stage: Stage;
   /** Who alone may disable or delete the KMS key of a stage that keeps its data. Undefined: nobody. */
   readonly breakGlassArn?: string | undefined;
+  /** Where functions run: undefined locally, and where they reach the database without a VPC. */
+  readonly network: NetworkSetting | undefined;
+  /** A database that is there already. Undefined: an Aurora cluster is made. */
+  readonly database: DatabaseConnection | undefined;
 }
 
 /** `source` of the sample's catalogue; a test holds it against that. */
@@ -19,7 +37,7 @@ const SOURCE = '/invoices';
 const ERASURES_LOCKED = Duration.days(90);
 
 /**
- * What holds data and outlives a new version of the functions: queues, the bus with the rule that fills one of them, the archive, the KMS key, the log of
+ * What holds data and outlives a new version of the functions: network and database, queues, the bus with the rule that fills one of them, the archive, the KMS key, the log of
  * erasures, the alarm topic.
  */
 export class DataStack extends Stack {
@@ -31,10 +49,16 @@ export class DataStack extends Stack {
   /** Where the stage keeps events that leave the outbox. */
   readonly archive: EventArchive | undefined;
   readonly keys: SealingKeys;
+  readonly network: OutboxNetwork | undefined;
+  readonly cluster: OutboxCluster | undefined;
+  private readonly zones: readonly string[];
 
   constructor(scope: Construct, id: string, props: DataStackProps) {
     super(scope, id, props);
-    const { stage } = props;
+    const { stage, network } = props;
+    this.zones = network?.zones ?? firstZones(3);
+    this.network = network && this.createNetwork(network, stage);
+    this.cluster = this.network && props.database === undefined ? this.createCluster(this.network, stage) : undefined;
     this.ledgerQueue = new EventQueue(this, 'Ledger', {
       consumerTimeout: stage.consumerTimeout,
       outage: stage.consumerOutage,
@@ -89,7 +113,67 @@ export class DataStack extends Stack {
     new CfnOutput(this, 'SealingKeyArn', { value: this.keys.key.keyArn });
     new CfnOutput(this, 'AlarmTopicArn', { value: this.alarmTopic.topicArn });
 
+    if (this.cluster !== undefined) {
+      new CfnOutput(this, 'DatabaseHost', { value: this.cluster.connection.host });
+      new CfnOutput(this, 'DatabaseResourceId', { value: this.cluster.cluster.clusterResourceIdentifier });
+    }
+
     if (stage.keepsData) RemovalPolicies.of(this).retain();
     else RemovalPolicies.of(this).destroy();
+  }
+
+  /** Without a look-up in the account, which CDK would make. */
+  override get availabilityZones(): string[] {
+    return [...this.zones];
+  }
+
+  private createNetwork(setting: NetworkSetting, stage: Stage): OutboxNetwork {
+    const { existing, zones, cidr, egress, s3PrefixList } = setting;
+    return new OutboxNetwork(this, 'Network', {
+      ...stage.network,
+      ...(zones !== undefined && { zones: zones.length as 2 | 3 }),
+      ...(cidr !== undefined && { cidr }),
+      ...(s3PrefixList !== undefined && { s3PrefixList }),
+      ...(existing !== undefined && { existing: this.existingNetwork(existing) }),
+      egress,
+      logRetention: stage.logRetention,
+    });
+  }
+
+  private existingNetwork({
+    vpcId,
+    endpoints,
+    databaseSecurityGroup,
+    ...setting
+  }: NonNullable<NetworkSetting['existing']>): ExistingNetwork {
+    const subnet = ({ id: subnetId, zone: availabilityZone, routeTable }: SubnetSetting) => {
+      const attributes = { subnetId, availabilityZone, ...(routeTable !== undefined && { routeTableId: routeTable }) };
+      const found = Subnet.fromSubnetAttributes(this, `Existing-${subnetId}`, attributes);
+      // Only a gateway of S3 asks for it, and then the setting has it.
+      Annotations.of(found).acknowledgeWarning('@aws-cdk/aws-ec2:noSubnetRouteTableId');
+      return found;
+    };
+    const availabilityZones = [...new Set(setting.subnets.map(({ zone }) => zone))];
+    return {
+      vpc: Vpc.fromVpcAttributes(this, 'ExistingVpc', { vpcId, availabilityZones }),
+      subnets: setting.subnets.map(subnet),
+      egressSubnets: setting.egressSubnets.map(subnet),
+      endpoints,
+      ...(databaseSecurityGroup !== undefined && {
+        databaseGroup: SecurityGroup.fromSecurityGroupId(this, 'ExistingDatabaseGroup', databaseSecurityGroup),
+      }),
+    };
+  }
+
+  private createCluster({ vpc, subnets, functions, functionsWithEgress }: OutboxNetwork, stage: Stage): OutboxCluster {
+    return new OutboxCluster(this, 'Cluster', {
+      ...stage.cluster,
+      vpc,
+      subnets,
+      clients: [...functions.securityGroups, ...(functionsWithEgress?.securityGroups ?? [])],
+      clusterIdentifier: `sealed-outbox-${stage.name}`,
+      deletionProtection: stage.keepsData,
+      logRetention: stage.logRetention,
+    });
   }
 }

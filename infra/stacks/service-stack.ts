@@ -11,10 +11,13 @@ import {
   type EventQueue,
   type ISealingKeys,
   Janitor,
+  MIGRATOR,
   Operator,
   Outbox,
   OutboxAlarms,
   OutboxDatabase,
+  type OutboxDatabaseProps,
+  type OutboxNetwork,
   SealingAlarms,
 } from '../index.ts';
 import type { Stage } from '../stages.ts';
@@ -22,6 +25,11 @@ import type { Stage } from '../stages.ts';
 export interface ServiceStackProps extends StackProps {
   readonly stage: Stage;
   readonly database: DatabaseConnection;
+  /** What functions may hold of the server's connections together. Default: as `OutboxDatabase`. */
+  readonly maxConnections: number | undefined;
+  /** Where functions run. Undefined: outside of a VPC. */
+  readonly network: OutboxNetwork | undefined;
+  readonly migrations: OutboxDatabaseProps['migrations'];
   readonly ledgerQueue: EventQueue;
   readonly analyticsQueue: EventQueue;
   readonly notificationsQueue: EventQueue;
@@ -44,14 +52,16 @@ const CLASSES = ['contact', 'tax', 'bank'];
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, props: ServiceStackProps) {
     super(scope, id, props);
-    const { stage, keys, ledgerQueue, analyticsQueue, notificationsQueue } = props;
-    const defaults = { logRetention: stage.logRetention };
+    const { stage, keys, network, maxConnections, ledgerQueue, analyticsQueue, notificationsQueue } = props;
+    const defaults = { logRetention: stage.logRetention, network: network?.functions };
 
     const database = new OutboxDatabase(this, 'Database', {
       ...defaults,
       connection: props.database,
       migrateEntry: 'functions/migrate/index.ts',
-      migrator: 'sealed_migrator',
+      migrator: MIGRATOR,
+      migrations: props.migrations,
+      ...(maxConnections !== undefined && { maxConnections }),
     });
     const outbox = new Outbox(this, 'Outbox', {
       ...defaults,
@@ -83,6 +93,8 @@ export class ServiceStack extends Stack {
     });
     const notifications = new EventConsumer(this, 'Notifications', {
       ...defaults,
+      // A mail provider is on the internet, or else reached from inside the VPC.
+      network: network?.functionsWithEgress ?? network?.functions,
       consumer: 'notifications',
       entry: 'functions/sample/notifications/index.ts',
       source: notificationsQueue,
@@ -143,7 +155,7 @@ export class ServiceStack extends Stack {
 
     // Where a runbook says "look for errors", this is the place.
     const functions = [
-      database.migrateFunction,
+      ...(database.migrateFunction === undefined ? [] : [database.migrateFunction]),
       outbox.relayFunction,
       outbox.monitorFunction,
       janitor.function,
@@ -171,7 +183,7 @@ export class ServiceStack extends Stack {
       AnalyticsFunctionName: analytics.function.functionName,
       JanitorFunctionName: janitor.function.functionName,
       LedgerFunctionName: ledger.function.functionName,
-      MigrateFunctionName: database.migrateFunction.functionName,
+      ...(database.migrateFunction !== undefined && { MigrateFunctionName: database.migrateFunction.functionName }),
       MonitorFunctionName: outbox.monitorFunction.functionName,
       MonitorScheduleName: outbox.monitorSchedule.scheduleName,
       NotificationsFunctionName: notifications.function.functionName,

@@ -31,3 +31,11 @@ export const LOCALSTACK: PythonPackages = {
   installer: join(LOCAL, 'uv-requirements.txt'),
   sources: true,
 };
+
+/** The linter of the templates. 180 MB. */
+export const CFN_LINT: PythonPackages = {
+  name: 'cfn-lint',
+  key: 'cfn-lint',
+  lock: join(LOCAL, 'cfn-lint-requirements.txt'),
+  installer: join(LOCAL, 'uv-requirements.txt'),
+};

@@ -11,6 +11,21 @@ const list = <T>(value: T | T[]): T[] => (Array.isArray(value) ? value : [value]
 
 const statementsIn = ({ Properties }: Resource): Statement[] => Properties['PolicyDocument'].Statement;
 
+const DESCRIBE = ['ec2:DescribeNetworkInterfaces', 'ec2:DescribeSubnets'];
+const CHANGE = [
+  'ec2:AssignPrivateIpAddresses',
+  'ec2:CreateNetworkInterface',
+  'ec2:DeleteNetworkInterface',
+  'ec2:UnassignPrivateIpAddresses',
+];
+/** A part of an ARN that is known in the account only. */
+const here = (service: string, rest: string) => ({
+  'Fn::Join': [
+    '',
+    ['arn:', { Ref: 'AWS::Partition' }, `:${service}:`, { Ref: 'AWS::Region' }, ':', { Ref: 'AWS::AccountId' }, rest],
+  ],
+});
+
 describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) => {
   const { resources, functionNamed, data, service } = synthesise(stage);
   const policies = resources('AWS::IAM::Policy');
@@ -22,9 +37,16 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
       .flatMap(([, policy]) => statementsIn(policy));
   const statementsOf = (name: string): Statement[] =>
     statementsOfRole(functionNamed(name)[1].Properties['Role']['Fn::GetAtt'][0]);
-  const actionsOf = (name: string): Set<string> => new Set(statementsOf(name).flatMap(({ Action }) => list(Action)));
+  const actionsOf = (name: string): Set<string> =>
+    new Set(
+      statementsOf(name)
+        .filter(({ Effect }) => Effect === 'Allow')
+        .flatMap(({ Action }) => list(Action)),
+    );
   const LOGS = ['logs:CreateLogStream', 'logs:PutLogEvents'];
-  const CONNECT = stage === 'local' ? [] : ['rds-db:connect'];
+  // What Lambda needs for the interfaces of a function in a VPC.
+  const INTERFACES = [...DESCRIBE, ...CHANGE];
+  const CONNECT = stage === 'local' ? [] : ['rds-db:connect', ...INTERFACES];
 
   it('let the relay send to its queues and its bus, ask whether they exist, and nothing else', () => {
     expect(actionsOf('relay')).toEqual(
@@ -104,7 +126,9 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     if (stage === 'local') return;
     for (const name of ['analytics', 'api', 'janitor', 'ledger', 'monitor', 'notifications', 'operator', 'relay']) {
       const connect = statementsOf(name).find(({ Action }) => Action === 'rds-db:connect');
-      expect(JSON.stringify(connect?.Resource)).toMatch(new RegExp(`:dbuser:cluster-EXAMPLE/sealed_${name}"`));
+      expect(JSON.stringify(connect?.Resource)).toMatch(
+        new RegExp(`:dbuser:",\\{"Fn::ImportValue":"[^"]*DBClusterResourceId[^"]*"\\},"/sealed_${name}"`),
+      );
     }
   });
 
@@ -114,10 +138,30 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
     expect(added).toHaveLength(stage === 'dev' ? 0 : 1);
   });
 
-  it('allow nothing on everything, and what is not named in full only below a prefix: adding to the archive, reading the log of erasures', () => {
+  it('let Lambda, with the role of a function, handle its network interfaces, and its code do nothing of that', () => {
+    for (const name of ['relay', 'monitor', 'janitor', 'migrate', 'ledger', 'analytics', 'notifications', 'api', 'operator']) {
+      const statements = statementsOf(name).filter(({ Action }) => list(Action).some((it) => it.startsWith('ec2:')));
+      expect(statements).toEqual(
+        stage === 'local'
+          ? []
+          : [
+              { Effect: 'Allow', Action: DESCRIBE, Resource: '*' },
+              { Effect: 'Allow', Action: CHANGE, Resource: here('ec2', ':*/*') },
+              {
+                Effect: 'Deny',
+                Action: [...DESCRIBE, ...CHANGE].toSorted(),
+                Resource: '*',
+                Condition: { ArnLike: { 'lambda:SourceFunctionArn': here('lambda', ':function:*') } },
+              },
+            ],
+      );
+    }
+  });
+
+  it('allow nothing on everything but that, and what is not named in full only below a prefix: adding to the archive, reading the log of erasures', () => {
     const allowed = policies
       .flatMap(([, policy]) => statementsIn(policy))
-      .filter(({ Effect }) => Effect === 'Allow')
+      .filter(({ Effect, Action }) => Effect === 'Allow' && !list(Action).every((it) => it.startsWith('ec2:')))
       .map(({ Action, Resource }) => ({ Action, Resource }));
     expect(allowed.length).toBeGreaterThan(8);
     const below = (bucket: string, prefix: string) => ({

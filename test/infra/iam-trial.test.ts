@@ -11,7 +11,7 @@ const LOG = 'erasures-of-the-trial';
 const BREAK_GLASS = `arn:aws:iam::${ACCOUNT}:user/break-glass`;
 const ROLES = ['api', 'notifications', 'ledger', 'analytics', 'relay', 'monitor', 'janitor', 'migrate'] as const;
 
-const { resources, functionNamed, data } = synthesise('prod', emptyApp(), { breakGlassArn: BREAK_GLASS });
+const { resources, functionNamed, data } = synthesise('prod', emptyApp(), { breakGlass: BREAK_GLASS });
 
 /** CloudFormation's own functions, as far as these policies use them. */
 interface Functions {

@@ -3,9 +3,11 @@ import { CfnArchive, CfnEventBus } from 'aws-cdk-lib/aws-events';
 import { describe, expect, it } from 'vitest';
 import { clearValuesSetting } from '../../infra/clear-values-setting.ts';
 import { databaseSetting } from '../../infra/database-setting.ts';
+import { givenFrom } from '../../infra/given.ts';
 import { dropUnknownToEmulator } from '../../infra/local-template.ts';
 import { mailProviderSetting } from '../../infra/mail-provider-setting.ts';
-import { stageNamed } from '../../infra/stages.ts';
+import { networkSetting } from '../../infra/network-setting.ts';
+import { stageNamed, stages } from '../../infra/stages.ts';
 import { awsDatabase, emptyApp, synthesise } from './synthesised.ts';
 
 describe('the stage', () => {
@@ -18,8 +20,10 @@ describe('the database', () => {
   const onAws = (context: unknown) => databaseSetting('dev', { context, variable: undefined });
   const locally = (variable: string | undefined) => databaseSetting('local', { context: undefined, variable });
 
-  it('must be given on AWS, because Aurora comes later', () => {
-    expect(() => onAws(undefined)).toThrow(/Aurora comes with a later version: -c database=/);
+  it('need not be given on AWS, where the data stack makes one', () => {
+    expect(onAws(undefined)).toBeUndefined();
+    expect(onAws('')).toBeUndefined();
+    expect(() => onAws('{')).toThrow(/"database" is no JSON object. Give an existing database as -c database=/);
   });
 
   it('may be given as JSON text, as -c does, or as an object, as cdk.json does', () => {
@@ -38,13 +42,19 @@ describe('the database', () => {
     expect(attempt).not.toThrow(/hunter2/);
   });
 
-  it.each(['host', 'name', 'resourceId', 'certificateAuthorities'])('names the missing field %s', (field) => {
+  it.each(['host', 'name', 'resourceId'])('names the missing field %s', (field) => {
     const { [field]: _, ...rest } = awsDatabase();
     expect(() => onAws(rest)).toThrow(`has no "${field}"`);
   });
 
   it.each([0, 65_536, 1.5, '5432'])('refuses the port %s', (port) => {
     expect(() => onAws({ ...awsDatabase(), port })).toThrow(/"port" that is no number between 1 and 65535/);
+  });
+
+  it('has certificate authorities of its own, or those of RDS', () => {
+    const { certificateAuthorities, ...rest } = awsDatabase();
+    expect(onAws(rest)?.auth).toEqual({ kind: 'iam', resourceId: 'cluster-EXAMPLE' });
+    expect(onAws({ ...rest, certificateAuthorities })?.auth).toHaveProperty('certificateAuthorities');
   });
 
   it('names a file of certificate authorities that is not there', () => {
@@ -55,7 +65,7 @@ describe('the database', () => {
     expect(() => locally(undefined)).toThrow(/SEALED_OUTBOX_DATABASE is not set.*npm start/);
     expect(() => locally('{')).toThrow(/SEALED_OUTBOX_DATABASE is no JSON object/);
     expect(() => locally('[]')).toThrow(/SEALED_OUTBOX_DATABASE is no JSON object/);
-    expect(locally('{"host":"127.0.0.1","port":1,"name":"x","password":"y"}').auth).toEqual({
+    expect(locally('{"host":"127.0.0.1","port":1,"name":"x","password":"y"}')?.auth).toEqual({
       kind: 'password',
       password: 'y',
     });
@@ -129,5 +139,70 @@ describe('the local template', () => {
     expect(told).toEqual(['left out locally: AWS::Logs::QueryDefinition Service/Errors/Resource']);
     expect(resources('AWS::Logs::QueryDefinition')).toEqual([]);
     expect(synthesise('prod').resources('AWS::Logs::QueryDefinition')).toHaveLength(1);
+  });
+});
+
+describe('the network', () => {
+  const two = [
+    { id: 'subnet-1', zone: 'eu-central-1a' },
+    { id: 'subnet-2', zone: 'eu-central-1b' },
+  ];
+
+  it('is a new one unless one is named', () => {
+    expect(networkSetting(undefined)).toEqual({
+      zones: undefined,
+      cidr: undefined,
+      egress: true,
+      s3PrefixList: undefined,
+    });
+    expect(networkSetting(JSON.stringify({ vpcId: 'vpc-1', subnets: two })).existing).toEqual({
+      vpcId: 'vpc-1',
+      subnets: two,
+      egressSubnets: [],
+      endpoints: false,
+      databaseSecurityGroup: undefined,
+    });
+  });
+
+  it.each([
+    ['{', /no JSON object/],
+    [{ vpc: 'vpc-1' }, /"vpc", which nothing reads/],
+    [{ subnets: two }, /"subnets" but no "vpcId"/],
+    [{ vpcId: 'vpc-1', cidr: '10.0.0.0/16', subnets: two }, /"cidr", which is for a new VPC/],
+    [{ vpcId: 'vpc-1', subnets: two.slice(1) }, /in two zones/],
+    [{ vpcId: 'vpc-1', subnets: ['subnet-1', 'subnet-2'] }, /no list of \{"id","zone"\}/],
+    [{ zones: ['eu-central-1a'] }, /not 2 or 3 names/],
+    [{ vpcId: 'vpc-1', subnets: two, endpoints: true }, /each subnet needs its "routeTable"/],
+    [{ egress: 'no' }, /neither true nor false/],
+    [{ vpcId: 7 }, /"vpcId" that is no text/],
+  ])('says what is wrong with %j', (given, complaint) => {
+    expect(() => networkSetting(given)).toThrow(complaint);
+    expect(() => networkSetting(given)).toThrow(/Nothing was synthesised/);
+  });
+});
+
+describe('what else an installation is given', () => {
+  const given = (context: Readonly<Record<string, unknown>>) =>
+    givenFrom(stages.dev, (name) => ({ mailProvider: 'https://mail.example.com', ...context })[name], {});
+
+  it('is account and region, where they are known, and who migrates', () => {
+    expect(given({})).toMatchObject({ env: {}, migrations: 'trigger', network: { egress: true } });
+    expect(given({ account: '123456789012', region: 'eu-central-1', migrations: 'manual' })).toMatchObject({
+      env: { account: '123456789012', region: 'eu-central-1' },
+      migrations: 'manual',
+    });
+  });
+
+  it('is no VPC where a database is given without one', () => {
+    expect(given({ database: awsDatabase() }).network).toBeUndefined();
+    expect(given({ database: awsDatabase(), network: {} }).network).toMatchObject({ egress: true });
+  });
+
+  it.each([
+    [{ account: '12345' }, /twelve digits/],
+    [{ region: 'Frankfurt' }, /name of a region/],
+    [{ migrations: 'flyway' }, /trigger or manual/],
+  ])('cannot be %j', (context, complaint) => {
+    expect(() => given(context)).toThrow(complaint);
   });
 });

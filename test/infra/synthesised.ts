@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
-import { clearValuesSetting } from '../../infra/clear-values-setting.ts';
-import { databaseSetting } from '../../infra/database-setting.ts';
-import { type Given, sealedOutbox } from '../../infra/sealed-outbox.ts';
+import { givenFrom } from '../../infra/given.ts';
+import { sealedOutbox } from '../../infra/sealed-outbox.ts';
 import { type StageName, stages } from '../../infra/stages.ts';
 import { afterAll } from 'vitest';
 
@@ -51,7 +50,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A database as somebody would give it for stages on AWS. */
+/** A database that is there already, as somebody would give it for stages on AWS. */
 export function awsDatabase(): Record<string, unknown> {
   const certificateAuthorities = join(directory, 'rds.pem');
   writeFileSync(certificateAuthorities, 'certificates');
@@ -68,12 +67,22 @@ export const LOCAL_PASSWORD = 'password-of-the-local-database';
 
 const LOCAL_DATABASE = JSON.stringify({ host: '127.0.0.1', port: 5432, name: 'outbox', password: LOCAL_PASSWORD });
 
-/** Both templates of a stage, as `cdk synth` makes them, without bundles. */
-export function synthesise(stage: StageName, app = emptyApp(), more: Pick<Given, 'breakGlassArn'> = {}): Synthesised {
-  const database = databaseSetting(stage, { context: awsDatabase(), variable: LOCAL_DATABASE });
-  const mailProviderUrl = 'https://mail.example.com';
-  const apiEnvironment = clearValuesSetting(stage, undefined);
-  const stacks = sealedOutbox(app, stages[stage], { database, mailProviderUrl, apiEnvironment, ...more });
+/**
+ * Both templates of a stage, as `cdk synth` makes them, without bundles.
+ *
+ * @param context what `-c` says, beside the stage
+ */
+export function synthesise(
+  stage: StageName,
+  app = emptyApp(),
+  context: Readonly<Record<string, unknown>> = {},
+): Synthesised {
+  const mailProvider = 'https://mail.example.com';
+  const given = givenFrom(stages[stage], (name) => ({ mailProvider, ...context })[name], {
+    SEALED_OUTBOX_DATABASE: LOCAL_DATABASE,
+    SEALED_OUTBOX_MAIL_PROVIDER: mailProvider,
+  });
+  const stacks = sealedOutbox(app, stages[stage], given);
   const data = Template.fromStack(stacks.data);
   const service = Template.fromStack(stacks.service);
   const resources: Synthesised['resources'] = (type) =>

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { describe, expect, inject, it } from 'vitest';
+import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { emptyDatabase } from '../support/database.ts';
 
 interface Ended {
@@ -59,6 +61,38 @@ describe('npm run migrate', () => {
 
     const sample = await command(['--areas', 'outbox, inbox, sample'], env);
     expect(sample.stdout).toContain('  applying sample/0001_invoices\n');
+  });
+
+  it('prints what a deployment would do after the migrations, for whom nothing that is deployed may', async () => {
+    const client = await database.client('sealed_migrator');
+    const user = `printed_${randomBytes(6).toString('hex')}`;
+    const logins = JSON.stringify([{ user, roles: ['outbox_writer'], connections: 3 }]);
+    const words = ['--print', '--areas', 'outbox,inbox,sample', '--logins', logins, '--cluster', 'cluster-1'];
+    const printed = await command([...words, '--catalogue', 'functions/sample/catalogue/definition.ts'], env);
+    expect(printed).toMatchObject({ code: 0, stderr: '' });
+    const state = async () => {
+      const { rows } = await client.query(
+        `select (select cluster from outbox.installation) as cluster, (select count(*)::integer from outbox.route) as routes,
+                (select rolconnlimit from pg_roles where rolname = $1) as connections,
+                (select count(*)::integer from pg_roles where rolname = $1 and pg_has_role(oid, 'outbox_writer', 'member')) as members`,
+        [user],
+      );
+      return rows[0];
+    };
+    try {
+      expect(await state()).toEqual({ cluster: null, routes: 0, connections: null, members: 0 });
+      await client.query(printed.stdout);
+      expect(await state()).toEqual({
+        cluster: 'cluster-1',
+        routes: Object.values(definition.events).reduce((sum, { destinations }) => sum + destinations.length, 0),
+        connections: 3,
+        members: 1,
+      });
+    } finally {
+      await client.query(`drop role if exists ${user}`);
+    }
+    expect(await command(['--logins', logins], env)).toMatchObject({ code: 2 });
+    expect(await command(['--print', '--logins', '[{"user":7}]'], env)).toMatchObject({ code: 2 });
   });
 
   it('explains itself without a database', async () => {

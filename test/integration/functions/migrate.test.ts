@@ -8,12 +8,12 @@ import { recordingLog } from '../../support/recorders.ts';
 
 const database = await testDatabase();
 
-async function installed(logins: readonly FunctionLogin[] = LOGINS) {
+async function installed(logins: readonly FunctionLogin[] = LOGINS, cluster?: string) {
   const log = recordingLog();
   const client = await database.client('sealed_migrator');
   const config = database.config('sealed_migrator');
   if (config.auth !== 'password') throw new Error('test databases use passwords');
-  const options = { directory: 'migrations', logins, loginAuth: config, catalogue: definition, log };
+  const options = { directory: 'migrations', logins, loginAuth: config, catalogue: definition, cluster, log };
   return { client, log, report: await install(client, options) };
 }
 
@@ -98,6 +98,17 @@ describe('the migrate function', () => {
         .flatMap(([type, { destinations }]) => destinations.map((name) => ({ type, name })))
         .toSorted((a, b) => (`${a.type} ${a.name}` < `${b.type} ${b.name}` ? -1 : 1)),
     );
+  });
+
+  it('writes down the cluster once: in a copy the name stays that of the original', async () => {
+    const recorded = async () => {
+      const { client } = await installed();
+      return (await client.query('select cluster from outbox.installation')).rows[0].cluster as string | null;
+    };
+    expect(await recorded()).toBeNull();
+    await installed(LOGINS, "cluster-OF'ORIGINAL");
+    await installed(LOGINS, 'cluster-OF-COPY');
+    expect(await recorded()).toBe("cluster-OF'ORIGINAL");
   });
 
   it('runs at a roll-back on a database that is newer, and says so', async () => {

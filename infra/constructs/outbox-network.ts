@@ -1,0 +1,197 @@
+import { Fn, Stack } from 'aws-cdk-lib';
+import {
+  type CfnSecurityGroup,
+  FlowLogDestination,
+  FlowLogTrafficType,
+  GatewayVpcEndpoint,
+  GatewayVpcEndpointAwsService,
+  InterfaceVpcEndpoint,
+  InterfaceVpcEndpointAwsService,
+  IpAddresses,
+  type ISecurityGroup,
+  type ISubnet,
+  type IVpc,
+  Peer,
+  Port,
+  SecurityGroup,
+  SubnetType,
+  Vpc,
+} from 'aws-cdk-lib/aws-ec2';
+import { AnyPrincipal, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import type { FunctionNetwork } from './function-network.ts';
+
+export interface OutboxNetworkProps {
+  /** Availability zones of the subnets, 2 or 3: Aurora wants two at least. Default: 2. */
+  readonly zones?: 2 | 3;
+  /**
+   * Zones in which functions run and endpoints have an interface, the first ones; an endpoint is paid for by the hour in each. Default: all.
+   */
+  readonly functionZones?: 1 | 2 | 3;
+  /** Address range of the VPC. Default: `10.0.0.0/16`. */
+  readonly cidr?: string;
+  /**
+   * Adds subnets with a way out to the internet, for functions that call somebody else's HTTP API: one NAT gateway, paid for by
+   * the hour. Nothing else is put there. Default: false.
+   */
+  readonly egress?: boolean;
+  /**
+   * Id of the region's managed prefix list of S3 (`aws ec2 describe-managed-prefix-lists`), which CloudFormation cannot look up. With it functions may
+   * send to S3's addresses only; without it to any address that is routed, which in an isolated subnet is S3's as well. Default: none.
+   */
+  readonly s3PrefixList?: string;
+  /** How long records of refused connections are kept. Default: one month. */
+  readonly logRetention?: RetentionDays;
+  /** A VPC of yours instead of a new one. */
+  readonly existing?: ExistingNetwork;
+}
+
+/** A VPC that is there already. Nothing is changed in it; security groups are added. */
+export interface ExistingNetwork {
+  readonly vpc: IVpc;
+  /** In two zones at least, without a way in from the internet. */
+  readonly subnets: readonly ISubnet[];
+  /** Subnets with a way out, for functions that call somebody else's HTTP API. Default: none. */
+  readonly egressSubnets?: readonly ISubnet[];
+  /**
+   * Whether endpoints are made for what functions call. The VPC must not have them yet: a second one would claim the same
+   * names. Default: false, the VPC reaches SQS, EventBridge, KMS and S3 in its own way.
+   */
+  readonly endpoints?: boolean;
+  /** Security group of the database that is there already: functions are let in. Default: none. */
+  readonly databaseGroup?: ISecurityGroup;
+}
+
+/** What functions call from inside the VPC. Lambda itself polls queues, writes logs and takes metrics from them: that passes by the VPC. */
+const SERVICES = {
+  Sqs: InterfaceVpcEndpointAwsService.SQS,
+  Events: InterfaceVpcEndpointAwsService.EVENTBRIDGE,
+  Kms: InterfaceVpcEndpointAwsService.KMS,
+} as const;
+
+const HTTPS = Port.tcp(443);
+
+/**
+ * A VPC without a way in or out: isolated subnets for the database and the functions, endpoints for the AWS services that functions
+ * call, and security groups that open nothing else.
+ */
+export class OutboxNetwork extends Construct {
+  readonly vpc: IVpc;
+  /** For the database: isolated, in every zone. */
+  readonly subnets: readonly ISubnet[];
+  /** For functions: they reach the database and AWS. */
+  readonly functions: FunctionNetwork;
+  /** For functions that also reach the internet; none where the network has no such subnets. */
+  readonly functionsWithEgress: FunctionNetwork | undefined;
+
+  constructor(scope: Construct, id: string, props: OutboxNetworkProps = {}) {
+    super(scope, id);
+    const { zones = 2, functionZones = zones, existing, s3PrefixList } = props;
+    const { vpc, subnets, egressSubnets = [] } = existing ?? this.create({ ...props, zones });
+    this.vpc = vpc;
+    this.subnets = subnets;
+    const inZones = existing === undefined ? functionZones : Infinity;
+    const functionSubnets = subnets.slice(0, inZones);
+
+    const functionGroup = this.group('Functions', 'Functions: to the database and to endpoints');
+    this.functions = { vpc, subnets: functionSubnets, securityGroups: [functionGroup] };
+    allowS3(functionGroup, s3PrefixList);
+    const groups = [functionGroup];
+    if (egressSubnets.length > 0) {
+      const egressGroup = this.group('EgressFunctions', 'Functions that also call HTTP APIs on the internet');
+      egressGroup.addEgressRule(Peer.anyIpv4(), HTTPS, 'HTTP APIs on the internet');
+      this.functionsWithEgress = {
+        vpc,
+        subnets: egressSubnets.slice(0, inZones),
+        securityGroups: [egressGroup],
+      };
+      groups.push(egressGroup);
+    }
+    if (existing?.endpoints ?? existing === undefined) this.addEndpoints(functionSubnets, groups);
+    for (const group of groups) {
+      if (existing?.databaseGroup === undefined) break;
+      existing.databaseGroup.connections.allowFrom(group, Port.tcp(5432), 'Functions');
+    }
+  }
+
+  private create({ zones, cidr, egress, logRetention }: OutboxNetworkProps & { readonly zones: number }) {
+    const vpc = new Vpc(this, 'Vpc', {
+      ipAddresses: IpAddresses.cidr(cidr ?? '10.0.0.0/16'),
+      maxAzs: zones,
+      // A third zone can come later without moving the subnets that there are.
+      reservedAzs: 3 - zones,
+      natGateways: egress === true ? 1 : 0,
+      subnetConfiguration: [
+        { name: 'Isolated', subnetType: SubnetType.PRIVATE_ISOLATED, cidrMask: 22 },
+        ...(egress === true
+          ? [
+              { name: 'Nat', subnetType: SubnetType.PUBLIC, cidrMask: 28, mapPublicIpOnLaunch: false },
+              { name: 'Egress', subnetType: SubnetType.PRIVATE_WITH_EGRESS, cidrMask: 24 },
+            ]
+          : []),
+      ],
+    });
+    vpc.addFlowLog('FlowLog', {
+      destination: FlowLogDestination.toCloudWatchLogs(
+        new LogGroup(this, 'FlowLogs', { retention: logRetention ?? RetentionDays.ONE_MONTH }),
+      ),
+      // What was refused tells of a wrong rule or of somebody who looks around; all of it would cost more than the VPC.
+      trafficType: FlowLogTrafficType.REJECT,
+    });
+    return { vpc, subnets: vpc.isolatedSubnets, egressSubnets: vpc.privateSubnets };
+  }
+
+  private addEndpoints(subnets: readonly ISubnet[], callers: readonly SecurityGroup[]): void {
+    const { vpc } = this;
+    const { account } = Stack.of(this);
+    const ofAccount = { StringEquals: { 'aws:PrincipalAccount': account } };
+    const group = this.group('Endpoints', 'Endpoints of AWS services: from functions');
+    for (const caller of callers) {
+      group.addIngressRule(caller, HTTPS, 'Functions');
+      caller.addEgressRule(group, HTTPS, 'Endpoints of AWS services');
+    }
+    for (const [name, service] of Object.entries(SERVICES)) {
+      const endpoint = new InterfaceVpcEndpoint(this, name, {
+        vpc,
+        service,
+        subnets: { subnets: [...subnets] },
+        securityGroups: [group],
+        open: false,
+      });
+      endpoint.addToPolicy(statement(ofAccount));
+    }
+    const s3 = new GatewayVpcEndpoint(this, 'S3', {
+      vpc,
+      service: GatewayVpcEndpointAwsService.S3,
+      subnets: [{ subnets: [...subnets, ...(this.functionsWithEgress?.subnets ?? [])] }],
+    });
+    // With the keys of another account nothing can be carried off through it, and with ours not into a bucket of another account.
+    s3.addToPolicy(statement({ StringEquals: { ...ofAccount.StringEquals, 'aws:ResourceAccount': account } }));
+  }
+
+  private group(id: string, description: string): SecurityGroup {
+    return new SecurityGroup(this, id, { vpc: this.vpc, description, allowAllOutbound: false });
+  }
+}
+
+function allowS3(group: SecurityGroup, prefixList: string | undefined): void {
+  const description = 'S3 through its gateway';
+  if (prefixList === undefined) {
+    group.addEgressRule(Peer.anyIpv4(), HTTPS, description);
+    return;
+  }
+  // In the group itself: CDK would make a resource of its own of such a rule, and a group without any rule of its own is open to everywhere.
+  (group.node.defaultChild as CfnSecurityGroup).securityGroupEgress = [
+    { ipProtocol: 'tcp', fromPort: 443, toPort: 443, destinationPrefixListId: prefixList, description },
+  ];
+}
+
+function statement(conditions: Record<string, Record<string, string>>): PolicyStatement {
+  return new PolicyStatement({ principals: [new AnyPrincipal()], actions: ['*'], resources: ['*'], conditions });
+}
+
+/** The first zones of a region, by name only in the account: no look-up, and as many as asked for where CDK assumes two. */
+export function firstZones(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => Fn.select(index, Fn.getAzs()));
+}

@@ -1,0 +1,228 @@
+import { Duration, Stack } from 'aws-cdk-lib';
+import { Match, Template } from 'aws-cdk-lib/assertions';
+import { SecurityGroup, Subnet, Vpc } from 'aws-cdk-lib/aws-ec2';
+import { describe, expect, it } from 'vitest';
+import {
+  type DatabaseConnection,
+  EventApi,
+  type ExistingNetwork,
+  OutboxCluster,
+  type OutboxClusterProps,
+  OutboxDatabase,
+  OutboxNetwork,
+  type OutboxNetworkProps,
+} from '../../infra/index.ts';
+import { regionalAuthorities } from '../../infra/constructs/certificate-authorities.ts';
+import { emptyApp, synthesise } from './synthesised.ts';
+
+const env = { account: '123456789012', region: 'eu-central-1' };
+const ZONES = ['eu-central-1a', 'eu-central-1b'];
+
+function stackOf(): Stack {
+  return new (class extends Stack {
+    override get availabilityZones(): string[] {
+      return [...ZONES];
+    }
+  })(emptyApp(), 'Mine', { env });
+}
+
+function existing(stack: Stack, more: Partial<ExistingNetwork> = {}): ExistingNetwork {
+  const subnet = (subnetId: string, zone: number) =>
+    Subnet.fromSubnetAttributes(stack, subnetId, {
+      subnetId,
+      availabilityZone: ZONES[zone],
+      routeTableId: `rtb-${zone}`,
+    });
+  return {
+    vpc: Vpc.fromVpcAttributes(stack, 'Theirs', { vpcId: 'vpc-1', availabilityZones: ZONES }),
+    subnets: [subnet('subnet-1', 0), subnet('subnet-2', 1)],
+    ...more,
+  };
+}
+
+describe('a network of your own', () => {
+  const network = (props: (stack: Stack) => OutboxNetworkProps) => {
+    const stack = stackOf();
+    new OutboxNetwork(stack, 'Network', props(stack));
+    return Template.fromStack(stack);
+  };
+
+  it('gets security groups and nothing else, where it is there already', () => {
+    const template = network((stack) => ({ existing: existing(stack) }));
+    const types = Object.values(template.toJSON()['Resources'] as Record<string, { Type: string }>).map(
+      (it) => it.Type,
+    );
+    expect(new Set(types)).toEqual(new Set(['AWS::EC2::SecurityGroup']));
+  });
+
+  it('gets endpoints where it has none yet, and its database lets functions in', () => {
+    const template = network((stack) => ({
+      existing: existing(stack, {
+        endpoints: true,
+        databaseGroup: SecurityGroup.fromSecurityGroupId(stack, 'Database', 'sg-1'),
+      }),
+    }));
+    template.resourceCountIs('AWS::EC2::VPCEndpoint', 4);
+    template.hasResourceProperties('AWS::EC2::SecurityGroupIngress', { GroupId: 'sg-1', FromPort: 5432, ToPort: 5432 });
+  });
+
+  it('has no way out unless it is asked for, and one gateway then', () => {
+    const none = network(() => ({}));
+    for (const type of ['NatGateway', 'InternetGateway', 'EIP']) none.resourceCountIs(`AWS::EC2::${type}`, 0);
+    const subnets = none.findResources('AWS::EC2::Subnet');
+    expect(Object.keys(subnets)).toHaveLength(2);
+    network(() => ({ egress: true })).resourceCountIs('AWS::EC2::NatGateway', 1);
+  });
+
+  it('lets functions send to the addresses of S3 alone, where somebody says which they are', () => {
+    const groups = network(() => ({ s3PrefixList: 'pl-1' })).findResources('AWS::EC2::SecurityGroup', {
+      Properties: { GroupDescription: Match.stringLikeRegexp('^Functions') },
+    });
+    expect(Object.values(groups).map(({ Properties }) => Properties['SecurityGroupEgress'])).toEqual([
+      [
+        {
+          IpProtocol: 'tcp',
+          FromPort: 443,
+          ToPort: 443,
+          DestinationPrefixListId: 'pl-1',
+          Description: 'S3 through its gateway',
+        },
+      ],
+    ]);
+  });
+
+  it('keeps the addresses of its subnets when a third zone or a way out is added', () => {
+    const blocks = (template: Template) =>
+      Object.values(template.findResources('AWS::EC2::Subnet'))
+        .map(({ Properties }) => Properties['CidrBlock'] as string)
+        .toSorted();
+    const isolated = blocks(network(() => ({})));
+    expect(blocks(network(() => ({ egress: true })))).toEqual(expect.arrayContaining(isolated));
+  });
+});
+
+describe('a cluster of your own', () => {
+  const cluster = (more: Partial<OutboxClusterProps>, zones = 2) => {
+    const stack = stackOf();
+    const { vpc, subnets } = existing(stack);
+    return new OutboxCluster(stack, 'Cluster', {
+      vpc,
+      subnets: subnets.slice(0, zones),
+      clients: [],
+      clusterIdentifier: 'mine',
+      ...more,
+    });
+  };
+
+  it.each([
+    ['a backup that is too short', { backupRetention: Duration.days(7) }, /backupRetention is 7 days. Give 14 to 35/],
+    ['a backup longer than RDS keeps', { backupRetention: Duration.days(36) }, /36 days/],
+    ['one that sleeps', { capacity: { min: 0, max: 4 } }, /capacity is 0 to 4. Give 0.5 or more/],
+    ['a maximum below its minimum', { capacity: { min: 4, max: 2 } }, /capacity is 4 to 2/],
+  ])('is refused as %s', (_about, props, complaint) => {
+    expect(() => cluster(props)).toThrow(complaint);
+  });
+
+  it('is refused in one zone', () => {
+    expect(() => cluster({}, 1)).toThrow(/one zone. Aurora needs two/);
+  });
+
+  it('says how many connections functions may share: nine tenths of what its maximum allows', () => {
+    expect(cluster({ capacity: { min: 0.5, max: 2 } }).maxConnections).toBe(340);
+    // Below one unit at rest Aurora allows 2,000 at most.
+    expect(cluster({ capacity: { min: 0.5, max: 64 } }).maxConnections).toBe(1800);
+    expect(cluster({ capacity: { min: 1, max: 64 } }).maxConnections).toBe(4500);
+  });
+});
+
+describe('a database that is there already', () => {
+  const auth = { kind: 'iam', resourceId: 'cluster-EXAMPLE' } as const;
+  const connection: DatabaseConnection = { host: 'db.example.com', port: 5432, name: 'shop', auth };
+  const database = (stack: Stack, migrations: 'trigger' | 'manual') =>
+    new OutboxDatabase(stack, 'Database', {
+      connection,
+      migrateEntry: 'functions/migrate/index.ts',
+      migrator: 'sealed_migrator',
+      migrations,
+    });
+  const api = (stack: Stack, access: 'iam' | 'open', of: DatabaseConnection = connection) =>
+    new EventApi(stack, 'Api', {
+      entry: 'functions/sample/api/index.ts',
+      routes: ['POST /invoices'],
+      database: new OutboxDatabase(stack, 'Of', {
+        connection: of,
+        migrateEntry: 'functions/migrate/index.ts',
+        migrator: 'sealed_migrator',
+      }),
+      login: { user: 'api', roles: [] },
+      access,
+    });
+
+  it('is not touched by anything deployed where migrations are manual; the stack says which logins are wanted', () => {
+    const stack = stackOf();
+    database(stack, 'manual');
+    const template = Template.fromStack(stack);
+    template.resourceCountIs('AWS::Lambda::Function', 0);
+    template.resourceCountIs('Custom::Trigger', 0);
+    const service = synthesise('prod', emptyApp(), { migrations: 'manual' });
+    expect(service.resources('Custom::Trigger')).toEqual([]);
+    const outputs = Object.entries(service.service.toJSON()['Outputs'] as Record<string, { Value: string }>);
+    const [, logins] = outputs.find(([id]) => id.startsWith('DatabaseLogins')) ?? [];
+    expect(JSON.parse(logins?.Value ?? '').map(({ user }: { user: string }) => user)).toContain('sealed_relay');
+  });
+
+  it('is not behind an API that is open to everybody: that is for a database on this machine', () => {
+    expect(() => api(stackOf(), 'open')).toThrow(/Mine\/Api: access is open.*Give access: 'iam'/);
+    expect(() => api(stackOf(), 'iam')).not.toThrow();
+    const here: DatabaseConnection = { ...connection, host: '127.0.0.1', auth: { kind: 'password', password: 'p' } };
+    expect(() => api(stackOf(), 'open', here)).not.toThrow();
+  });
+
+  it('is behind an API that is throttled and logs each request, without what callers put into its path', () => {
+    const stack = stackOf();
+    api(stack, 'iam');
+    const [stage] = Object.values(Template.fromStack(stack).findResources('AWS::ApiGatewayV2::Stage'));
+    expect(stage?.['Properties']).toMatchObject({
+      DefaultRouteSettings: { ThrottlingBurstLimit: 1000, ThrottlingRateLimit: 500 },
+      AccessLogSettings: { DestinationArn: expect.anything() },
+    });
+    const format = JSON.parse(stage?.['Properties'].AccessLogSettings.Format as string) as Record<string, string>;
+    expect(Object.values(format)).toContain('$context.status');
+    expect(JSON.stringify(format)).not.toMatch(/path|identity|authorizer/i);
+  });
+
+  it('may be on another VPC, which is given, or reached without one', () => {
+    const given = { host: 'db.example.com', name: 'shop', resourceId: 'cluster-EXAMPLE' };
+    const without = synthesise('dev', emptyApp(), { database: given });
+    expect(without.resources('AWS::EC2::VPC')).toEqual([]);
+    expect(without.resources('AWS::RDS::DBCluster')).toEqual([]);
+    expect(without.functionNamed('relay')[1].Properties).not.toHaveProperty('VpcConfig');
+    const network = {
+      vpcId: 'vpc-1',
+      subnets: ZONES.map((zone, index) => ({ id: `subnet-${index}`, zone })),
+      databaseSecurityGroup: 'sg-1',
+    };
+    const within = synthesise('dev', emptyApp(), { database: given, network });
+    expect(within.resources('AWS::EC2::VPC')).toEqual([]);
+    expect(within.resources('AWS::RDS::DBCluster')).toEqual([]);
+    expect(within.functionNamed('relay')[1].Properties['VpcConfig'].SubnetIds).toEqual(['subnet-0', 'subnet-1']);
+    const routed = network.subnets.map((subnet, index) => ({ ...subnet, routeTable: `rtb-${index}` }));
+    const own = synthesise('dev', emptyApp(), { network: { vpcId: 'vpc-1', subnets: routed, endpoints: true } });
+    expect(own.resources('AWS::RDS::DBCluster')).toHaveLength(1);
+    expect(own.resources('AWS::EC2::VPCEndpoint')).toHaveLength(4);
+  });
+});
+
+describe('the certificate authorities of RDS', () => {
+  it('are all that there are where the region is known in the account only', () => {
+    const count = (pem: string) => pem.match(/BEGIN CERTIFICATE/g)?.length;
+    expect(count(regionalAuthorities('eu-central-1'))).toBe(3);
+    expect(count(regionalAuthorities(new Stack(emptyApp(), 'Anywhere').region))).toBeGreaterThan(70);
+  });
+
+  it('can be given for a region that is too new', () => {
+    expect(() => regionalAuthorities('xx-north-9')).toThrow(
+      /not known. Nothing was synthesised. Download https:\/\/truststore.pki.rds.amazonaws.com\/xx-north-9\//,
+    );
+  });
+});
