@@ -38,10 +38,11 @@ return case when sequence >> 40 > position >> 40 then ((sequence >> 40) << 40) +
 
 -- Nobody but the consumer may end the transaction that `take` opened: what a handler commits in mid-batch would be the dedupe rows of
 -- events that were not applied yet. `finish` clears the mark right before the consumer's own commit.
+-- Names are written out instead of a search_path of its own: that would cost more than all that it does, for every row.
 create function inbox.refuse_commit() returns trigger
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 begin
-  if current_setting('inbox.taken', true) = 'on' then
+  if pg_catalog.current_setting('inbox.taken', true) operator(pg_catalog.=) 'on' then
     raise exception 'a handler must not commit: the consumer ends the transaction. It was rolled back.' using errcode = 'IB001';
   end if;
   return null;
@@ -52,12 +53,13 @@ create constraint trigger refuse_commit after insert on inbox.processed_event
   execute function inbox.refuse_commit();
 
 create function inbox.finish() returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 begin
-  if current_setting('inbox.taken', true) is distinct from 'on' then
-    raise exception 'a handler ended the transaction that the consumer had opened. Nothing more is committed.' using errcode = 'IB001';
+  if pg_catalog.current_setting('inbox.taken', true) operator(pg_catalog.=) 'on' then
+    perform pg_catalog.set_config('inbox.taken', '', true);
+    return;
   end if;
-  perform set_config('inbox.taken', '', true);
+  raise exception 'a handler ended the transaction that the consumer had opened. Nothing more is committed.' using errcode = 'IB001';
 end
 $$;
 

@@ -6,7 +6,7 @@ import { countAlone, eachOf } from './batch.ts';
 import { classifyFailure, type Failure } from './failure.ts';
 import { type Message, messageOf, readRecord } from './message.ts';
 import { loadKeys } from './open-event.ts';
-import { takenTransaction } from './taken-transaction.ts';
+import { beginWith, takenTransaction } from './taken-transaction.ts';
 import type { Aggregate, Work } from './work.ts';
 
 /** Held events of one aggregate in one transaction. */
@@ -117,9 +117,10 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise
   const client = await work.invocation.connect();
   const report: (() => void)[] = [];
   const handled: Message[] = [];
+  const takeHeld = `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most})`;
   const taken = takenTransaction(
     client,
-    `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most})`,
+    (tx) => beginWith(tx, takeHeld),
     async (rows) => {
       const takenAt = work.monotonicMs();
       for (const row of rows as readonly Ready[]) {
