@@ -20,6 +20,8 @@ import { answerQuestions } from './harness/process.ts';
 import { cpuOf } from './harness/server-cpu.ts';
 
 const CONNECTIONS = 4;
+/** What a consumer has in one transaction of ten messages. */
+const TOGETHER = 5;
 
 /** Warnings and errors only: a benchmark in which something is refused must not look fast. */
 const log = {
@@ -93,7 +95,8 @@ answerQuestions({
     consumers = {
       together: sandbox(ledger),
       alone: sandbox(eventConsumer({ ...options, pool, together: 1 })),
-      bare: bareConsumer(pool, catalogue, handlers),
+      bare: bareConsumer(pool, catalogue, handlers, TOGETHER),
+      bareAlone: bareConsumer(pool, catalogue, handlers, 1),
     };
     // All connections open, and the consumer registered.
     const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()));

@@ -33,7 +33,9 @@ export async function takeEvents(
 ): Promise<readonly Taken[]> {
   const runs = runsOf(rules.consumer.mode, events);
   if (runs === null) return (await beginWith(client, takeAny(client, rules, events))) as unknown as Taken[];
-  const [{ seconds }] = (await beginWith(client, takeNext(client, rules, runs, events))) as [{ seconds: number | null }];
+  const [{ seconds }] = (await beginWith(client, takeNext(client, rules, runs, events))) as [
+    { seconds: number | null },
+  ];
   if (seconds === null) return (await beginAgainWith(client, takeAny(client, rules, events))) as unknown as Taken[];
   return events.map(({ time, sequence }) => ({
     outcome: 'apply',

@@ -132,7 +132,10 @@ describe('takeEvents', () => {
   });
 
   const processed = (id: string) =>
-    owner.query('insert into inbox.processed_event (consumer, event_id, event_time) values ($1, $2, now())', [NAME, id]);
+    owner.query('insert into inbox.processed_event (consumer, event_id, event_time) values ($1, $2, now())', [
+      NAME,
+      id,
+    ]);
 
   const reset = () =>
     owner.query(
