@@ -20,7 +20,7 @@ export interface InboxRetention {
 export async function inboxWalks(db: Queryable, options: InboxRetention): Promise<Walk[]> {
   const { keepSeconds, page = 5_000, sweepSeconds = 3_600 } = options;
   const { rows: consumers } = await db.query('select consumer from inbox.pruned_consumers() as c (consumer)');
-  const processed = consumers.map(({ consumer }): Walk => ({
+  const dedupeRows = consumers.map(({ consumer }): Walk => ({
     area: 'inbox',
     name: `processed by ${consumer}`,
     async begin() {
@@ -41,5 +41,5 @@ export async function inboxWalks(db: Queryable, options: InboxRetention): Promis
       return { mark: reached, more, behindSeconds, removed: { processed_event: processed, external_call: calls } };
     },
   }));
-  return [...processed, walkOfFunction(db, { name: 'inbox.prune_counted', keepSeconds, page })];
+  return [...dedupeRows, walkOfFunction(db, { name: 'inbox.prune_counted', keepSeconds, page })];
 }

@@ -32,11 +32,11 @@ export async function takeEvents(
   events: readonly ReceivedEvent[],
 ): Promise<readonly Taken[]> {
   const runs = runsOf(rules.consumer.mode, events);
-  if (runs === null) return (await beginWith(client, takeAny(client, rules, events))) as unknown as Taken[];
+  if (runs === null) return beginWith(client, takeAny(client, rules, events));
   const [{ seconds }] = (await beginWith(client, takeNext(client, rules, runs, events))) as [
     { seconds: number | null },
   ];
-  if (seconds === null) return (await beginAgainWith(client, takeAny(client, rules, events))) as unknown as Taken[];
+  if (seconds === null) return beginAgainWith(client, takeAny(client, rules, events));
   return events.map(({ time, sequence }) => ({
     outcome: 'apply',
     expected: sequence.toString(),

@@ -142,9 +142,9 @@ async function poll(
   drains: boolean,
 ): Promise<void> {
   const injected = (what: string, times: number): void => report({ injected: what, times });
-  const { error: log } = unexplainedLog(report);
+  const log = unexplainedLog(report);
   const lookAt = ({ code, name }: Error & { code?: string }): void =>
-    log('going on with what is held failed', { code: code ?? name });
+    log.error('going on with what is held failed', { code: code ?? name });
   const { deliver } = deliveries({ handler, fifo, random, share: redelivered, injected });
   while (!signal.aborted) {
     try {

@@ -6,7 +6,7 @@ const database = await testDatabase();
 
 describe('the pool of the benchmarks', () => {
   it('answers to the pool itself and to its clients, and counts', async () => {
-    const { pool, counts, serverProcesses } = countedPool({ ...database.config('sealed_ledger'), max: 1 } as object);
+    const { pool, counts, serverProcesses } = countedPool({ ...database.config('sealed_ledger'), max: 1 });
     expect((await pool.query('select $1::integer as n', [1])).rows).toEqual([{ n: 1 }]);
     const client = await pool.connect();
     await client.query('begin');
@@ -19,7 +19,7 @@ describe('the pool of the benchmarks', () => {
   });
 
   it('goes on after the server has ended an idle connection', async () => {
-    const { pool } = countedPool({ ...database.config('sealed_ledger'), max: 1 } as object);
+    const { pool } = countedPool({ ...database.config('sealed_ledger'), max: 1 });
     const ended = new Promise((resolve) => pool.once('error', resolve));
     await pool.query(`set idle_session_timeout = '50ms'`);
     await ended;
