@@ -24,6 +24,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
+          setupFiles: ['test/support/no-wrong-statements.ts'],
           globalSetup: ['test/support/postgres-global.ts'],
           testTimeout: 60 * SECOND,
           hookTimeout: 60 * SECOND,

@@ -1,11 +1,11 @@
 /** A consumer in a process of its own, as one sandbox of the sample's ledger runs it, with a stopwatch at its connections. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Context, SQSEvent, SQSRecord } from 'aws-lambda';
-import pg from 'pg';
 import { catalogue } from '../functions/sample/catalogue/index.ts';
 import { handlers } from '../functions/sample/ledger/handlers.ts';
 import { eventConsumer, noMetrics } from '../shared/inbox/index.ts';
 import { bareConsumer } from './harness/bare-consumer.ts';
+import { type CountedPool, countedPool } from './harness/counted-pool.ts';
 import type {
   BatchesInput,
   BatchesResult,
@@ -20,6 +20,8 @@ import { answerQuestions } from './harness/process.ts';
 import { cpuOf } from './harness/server-cpu.ts';
 
 const CONNECTIONS = 4;
+/** What a consumer has in one transaction of ten messages. */
+const TOGETHER = 5;
 
 /** Warnings and errors only: a benchmark in which something is refused must not look fast. */
 const log = {
@@ -39,31 +41,10 @@ const options = {
   metrics: noMetrics,
 } as const;
 
-let pool: pg.Pool;
-let statements = 0;
-let transactions = 0;
-const serverProcesses = new Set<number>();
+let counted: CountedPool;
 let gaps: readonly string[] = [];
 let consumers: Readonly<Record<Variant, (records: readonly SQSRecord[]) => Promise<void>>>;
 let ledger: ReturnType<typeof eventConsumer>;
-
-function countedPool(start: ConsumerStart): pg.Pool {
-  const counted = new pg.Pool({ ...start.connection, max: CONNECTIONS });
-  counted.on('connect', (client) => {
-    const { processID } = client as unknown as { processID: number };
-    serverProcesses.add(processID);
-    client.on('end', () => serverProcesses.delete(processID));
-    const query = client.query.bind(client) as (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
-    Object.assign(client, {
-      query(text: string, values?: unknown[]) {
-        statements += 1;
-        if (text.endsWith('commit')) transactions += 1;
-        return query(text, values);
-      },
-    });
-  });
-  return counted;
-}
 
 /** As Lambda would: five minutes from now. */
 function context(): Context {
@@ -79,7 +60,8 @@ function sandbox(consumer: ReturnType<typeof eventConsumer>): (records: readonly
 }
 
 async function measured<T>(work: () => Promise<T>): Promise<[T, Omit<BatchesResult, 'events' | 'batchMs'>]> {
-  [statements, transactions] = [0, 0];
+  const { counts, serverProcesses } = counted;
+  Object.assign(counts, { statements: 0, transactions: 0 });
   const serverCpu = cpuOf(serverProcesses);
   const cpu = process.cpuUsage();
   const startedAt = performance.now();
@@ -87,7 +69,7 @@ async function measured<T>(work: () => Promise<T>): Promise<[T, Omit<BatchesResu
   const seconds = (performance.now() - startedAt) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   const serverCpuSeconds = cpuOf(serverProcesses) - serverCpu;
-  return [result, { seconds, cpuSeconds: (user + system) / 1e6, serverCpuSeconds, statements, transactions }];
+  return [result, { seconds, cpuSeconds: (user + system) / 1e6, serverCpuSeconds, ...counts }];
 }
 
 async function inTurn(
@@ -107,12 +89,14 @@ let steady: { stop: boolean; done: Promise<number[]> } | undefined;
 
 answerQuestions({
   async start(start: ConsumerStart): Promise<void> {
-    pool = countedPool(start);
+    counted = countedPool({ ...start.connection, max: CONNECTIONS });
+    const { pool } = counted;
     ledger = eventConsumer({ ...options, pool });
     consumers = {
       together: sandbox(ledger),
       alone: sandbox(eventConsumer({ ...options, pool, together: 1 })),
-      bare: bareConsumer(pool, catalogue, handlers),
+      bare: bareConsumer(pool, catalogue, handlers, TOGETHER),
+      bareAlone: bareConsumer(pool, catalogue, handlers, 1),
     };
     // All connections open, and the consumer registered.
     const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()));
@@ -128,7 +112,7 @@ answerQuestions({
 
   async hold({ invoices, events }: Omit<BatchesInput, 'variant'>): Promise<void> {
     gaps = invoiceIds(invoices);
-    await holdEvents(pool, options, { ids: gaps, events, first: 2 });
+    await holdEvents(counted.pool, options, { ids: gaps, events, first: 2 });
   },
 
   async drain(): Promise<DrainResult> {
@@ -138,7 +122,7 @@ answerQuestions({
       await ledger({ action: 'drain-held' }, context());
       return times;
     });
-    const { rows } = await pool.query('select count(*)::integer as held from inbox.held_event');
+    const { rows } = await counted.pool.query('select count(*)::integer as held from inbox.held_event');
     if (rows[0].held > 0) throw new Error(`${rows[0].held} events are still held`);
     return { ...rest, batchMs };
   },

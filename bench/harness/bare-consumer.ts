@@ -5,14 +5,12 @@ import { handlerContext } from '../../shared/inbox/handler-context.ts';
 import { type AnySteps, stepsOf } from '../../shared/inbox/handlers.ts';
 import { readEvent } from '../../shared/inbox/read-event.ts';
 
-/** What a consumer has in one transaction of ten messages on four connections. */
-const TOGETHER = 5;
-
-/** The same handlers on the same messages, which are read and validated, in as many transactions, without dedupe and order. */
+/** The same handlers on the same messages, which are read and validated, `together` in each transaction, without dedupe and order. */
 export function bareConsumer(
   pool: pg.Pool,
   catalogue: CompiledCatalogue,
   handlers: object,
+  together: number,
 ): (records: readonly SQSRecord[]) => Promise<void> {
   const steps = new Map<string, AnySteps>(
     Object.entries(handlers).map(([type, handler]) => [type, stepsOf(handler as never)]),
@@ -32,8 +30,8 @@ export function bareConsumer(
     }
   };
   return async (records) => {
-    const bundles = Array.from({ length: Math.ceil(records.length / TOGETHER) }, (_, n) =>
-      records.slice(n * TOGETHER, (n + 1) * TOGETHER),
+    const bundles = Array.from({ length: Math.ceil(records.length / together) }, (_, n) =>
+      records.slice(n * together, (n + 1) * together),
     );
     await Promise.all(bundles.map(transaction));
   };

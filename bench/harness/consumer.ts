@@ -6,8 +6,9 @@ import type { BenchDatabase, Connection } from './server.ts';
  * - `together`: the sample's ledger as it is
  * - `alone`: the same with one transaction per message
  * - `bare`: its handlers in as many transactions as `together`, without dedupe and order
+ * - `bareAlone`: the same in as many as `alone`
  */
-export type Variant = 'together' | 'alone' | 'bare';
+export type Variant = 'together' | 'alone' | 'bare' | 'bareAlone';
 
 export interface ConsumerStart {
   readonly connection: Connection;

@@ -38,10 +38,11 @@ return case when sequence >> 40 > position >> 40 then ((sequence >> 40) << 40) +
 
 -- Nobody but the consumer may end the transaction that `take` opened: what a handler commits in mid-batch would be the dedupe rows of
 -- events that were not applied yet. `finish` clears the mark right before the consumer's own commit.
+-- Names are written out instead of a search_path of its own: that would cost more than all that it does, for every row.
 create function inbox.refuse_commit() returns trigger
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 begin
-  if current_setting('inbox.taken', true) = 'on' then
+  if pg_catalog.current_setting('inbox.taken', true) operator(pg_catalog.=) 'on' then
     raise exception 'a handler must not commit: the consumer ends the transaction. It was rolled back.' using errcode = 'IB001';
   end if;
   return null;
@@ -52,12 +53,13 @@ create constraint trigger refuse_commit after insert on inbox.processed_event
   execute function inbox.refuse_commit();
 
 create function inbox.finish() returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 begin
-  if current_setting('inbox.taken', true) is distinct from 'on' then
-    raise exception 'a handler ended the transaction that the consumer had opened. Nothing more is committed.' using errcode = 'IB001';
+  if pg_catalog.current_setting('inbox.taken', true) operator(pg_catalog.=) 'on' then
+    perform pg_catalog.set_config('inbox.taken', '', true);
+    return;
   end if;
-  perform set_config('inbox.taken', '', true);
+  raise exception 'a handler ended the transaction that the consumer had opened. Nothing more is committed.' using errcode = 'IB001';
 end
 $$;
 
@@ -370,9 +372,10 @@ end
 $$;
 
 -- Takes held events of one aggregate out, in order, in the transaction that will hold their effects: dedupe rows are written, the position moves. The
--- answer has those that are to be applied.
+-- answer has those that are to be applied. With `waits` false it has none where somebody else is at the aggregate: two that go through the same
+-- aggregates would wait for each other at each.
 create function inbox.take_held(
-  consumer text, mode text, starting_point text, aggregate_type text, aggregate_id text, at_most integer)
+  consumer text, mode text, starting_point text, aggregate_type text, aggregate_id text, at_most integer, waits boolean default true)
 returns table (event_id uuid, body text, verdict text, age double precision)
 language plpgsql
   set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -388,6 +391,17 @@ declare
   furthest bigint;
 begin
   perform set_config('inbox.taken', 'on', true);
+  if not waits then
+    perform from inbox.stream_position p
+      where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type and p.aggregate_id = take_held.aggregate_id
+        for update skip locked;
+    if not found and exists (
+         select from inbox.stream_position p
+          where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type
+            and p.aggregate_id = take_held.aggregate_id) then
+      return;
+    end if;
+  end if;
   if mode <> 'any' and aggregate_type <> '' then
     perform inbox.lock_positions(take_held.consumer, array[take_held.aggregate_type], array[take_held.aggregate_id]);
   else
@@ -474,7 +488,7 @@ grant execute on function
   inbox.finish(), inbox.lock_positions(text, text[], text[]), inbox.follows(bigint, bigint), inbox.expected(bigint, bigint),
   inbox.verdict(text, text, bigint, inbox.held_event), inbox.take(text, text, text, interval, json), inbox.hold(text, text, json),
   inbox.count_failure(text, text, json, text, integer), inbox.ready_events(text, text, text, text, text, integer),
-  inbox.take_held(text, text, text, text, text, integer), inbox.drainable(text, text, text, text, text, integer)
+  inbox.take_held(text, text, text, text, text, integer, boolean), inbox.drainable(text, text, text, text, text, integer)
   to inbox_consumer;
 
 -- What a person may do with held events. Nobody touches the tables for that; each act, looking included, writes inbox.audit with the name of the

@@ -1,9 +1,9 @@
 -- Dedupe rows go by their event's own time: once no queue can bring the event any more, and consumers hold what is older than that.
 --
---   inbox_janitor  calls begin_walk, pruned_consumers and prune; touches no table itself
+--   inbox_janitor  calls begin_walk, pruned_consumers, prune and prune_counted; touches no table itself
 --
--- With a dedupe row go the recorded answers of its event's finished calls. Never pruned: positions, held events and what is recorded for them, calls
--- that are not done, and whatever belongs to a consumer that accepts a replay: what it applies now may be older than any window.
+-- With a dedupe row go the recorded answers of its event's finished calls. Counted failures of an event whose message the queue has dropped meanwhile go
+-- by the event's time, too. Never pruned: positions, held events and what is recorded for them, calls that are not done, and whatever belongs to a consumer that accepts a replay: what it applies now may be older than any window.
 do $$
 begin
   if not exists (select from pg_roles where rolname = 'inbox_janitor') then
@@ -26,6 +26,7 @@ create table inbox.walk (
 grant select on inbox.walk to inbox_janitor;
 
 alter table inbox.processed_event set (autovacuum_vacuum_scale_factor = 0.05);
+create index held_event_counted on inbox.held_event (event_time) where queued;
 
 -- The smallest UUID of version 7 of a moment.
 create function inbox.uuid_at(moment timestamptz) returns uuid
@@ -130,4 +131,27 @@ begin
 end
 $$;
 
+-- Deletes at most `page` rows that only count failures of events older than `keep`: no queue has their messages any more. Returns how many. What a
+-- consumer is just counting is left for the next run.
+create function inbox.prune_counted(keep interval, page integer) returns integer
+language plpgsql security definer
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp as $$
+declare
+  deleted integer;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  delete from inbox.held_event h
+   using (select c.consumer, c.event_id from inbox.held_event c
+           where c.queued and c.event_time < clock_timestamp() - keep
+             and coalesce((select n.replay_accepted from inbox.consumer n where n.name = c.consumer), 0) = 0
+           order by c.event_time limit page
+             for update of c skip locked) old
+   where h.consumer = old.consumer and h.event_id = old.event_id;
+  get diagnostics deleted = row_count;
+  return deleted;
+end
+$$;
+
+grant execute on function inbox.prune_counted(interval, integer) to inbox_janitor;
 grant execute on function inbox.pruned_consumers(), inbox.begin_walk(text, interval), inbox.prune(text, uuid, interval, integer) to inbox_janitor;

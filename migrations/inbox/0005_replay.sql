@@ -156,6 +156,69 @@ begin
 end
 $$;
 
+-- Takes events in the usual case: each is the next of its aggregate, of which nothing is held or counted, and nobody was reset. Null: one of them is not, or was
+-- processed; then the transaction must be rolled back, because positions have moved, and `take_any` asked. Otherwise all of them are to be
+-- applied, and the answer is the database's clock, in seconds since 1970.
+--
+-- aggregates: [{"aggregate", "subject", "first", "last"}], the sequences of each, which follow each other from first to last. Empty in mode any.
+-- events: [{"id", "time", "aggregate", "subject"}].
+--
+-- Ten events cost 0.45 of what `take_any` costs. The positions are moved before anything else is looked at: that locks them, and what is held is
+-- read by a statement that began later. A join by ctid, because the planner takes few positions for a reason to read all of a consumer's; a row
+-- that changed meanwhile is not found by it.
+create function inbox.take_next(consumer text, mode text, starting_point text, oldest interval, aggregates json, events json)
+returns double precision
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+  moved integer;
+  added integer;
+  taken integer;
+begin
+  perform set_config('inbox.taken', 'on', true), inbox.share_consumer(take_next.consumer);
+  if mode <> 'any' then
+    update inbox.stream_position p set sequence = a.last
+      from (select (select q.ctid from inbox.stream_position q
+                     where q.consumer = take_next.consumer and q.aggregate_type = g.aggregate and q.aggregate_id = g.subject) as row,
+                   g.first, g.last
+              from json_to_recordset(aggregates) g (aggregate text, subject text, first bigint, last bigint)
+             order by g.aggregate collate "C", g.subject collate "C") a
+     where p.ctid = a.row
+       and (inbox.follows(p.sequence, a.first) or mode = 'latest' and p.sequence < a.first
+            or p.sequence = 0 and starting_point = 'first-seen');
+    get diagnostics moved = row_count;
+    if moved < json_array_length(aggregates) then
+      insert into inbox.stream_position (consumer, aggregate_type, aggregate_id, sequence)
+      select take_next.consumer, g.aggregate, g.subject, g.last
+        from json_to_recordset(aggregates) g (aggregate text, subject text, first bigint, last bigint)
+       where inbox.follows(0, g.first) or starting_point = 'first-seen'
+       order by g.aggregate collate "C", g.subject collate "C"
+      on conflict do nothing;
+      get diagnostics added = row_count;
+      if moved + added < json_array_length(aggregates) then
+        return null;
+      end if;
+    end if;
+  end if;
+  insert into inbox.processed_event (consumer, event_id, event_time)
+  select take_next.consumer, e.id, e.time
+    from json_to_recordset(events) e (id uuid, "time" timestamptz, aggregate text, subject text)
+   where (select true from inbox.reset r where r.consumer = take_next.consumer limit 1) is null
+     and e.time >= clock_timestamp() - oldest
+     and (select true from inbox.held_event h
+           where h.consumer = take_next.consumer and h.aggregate_type = e.aggregate and h.aggregate_id = e.subject limit 1) is null
+   order by e.id
+  on conflict do nothing;
+  get diagnostics taken = row_count;
+  if taken < json_array_length(events) then
+    return null;
+  end if;
+  return extract(epoch from clock_timestamp());
+end
+$$;
+
 -- Makes a consumer forget the aggregates in `scope` ({}, {"aggregate_type"}, or {"aggregate_type", "aggregate_id"}) and accept the messages of one
 -- replay for them. The effects are yours to remove, before the replay is sent. Returns how many positions went, how many held events wait for the
 -- end of the run, and the consumer's generation. Waits for transactions of the consumer, 5 s at most, and they wait for it.
@@ -244,6 +307,6 @@ $$;
 
 grant execute on function
   inbox.share_consumer(text), inbox.standing(text, text, text, integer), inbox.forget(text, json),
-  inbox.take_any(text, text, text, interval, json)
+  inbox.take_any(text, text, text, interval, json), inbox.take_next(text, text, text, interval, json, json)
   to inbox_consumer;
 grant execute on function inbox.reset_consumer(text, jsonb, integer, text), inbox.end_replay(text, text) to inbox_operator;

@@ -7,7 +7,7 @@ import { beforeContext, handlerContext } from './handler-context.ts';
 import type { AnySteps } from './handlers.ts';
 import { asItCame, hold, type HeldReason, outOfOrder } from './hold.ts';
 import type { EventMessage, UnreadableMessage } from './message.ts';
-import { type Taken, takeStatement, wouldApply } from './take.ts';
+import { type Taken, takeEvents, wouldApply } from './take.ts';
 import { assertOpen, takenTransaction } from './taken-transaction.ts';
 import { noteWaiting, type Work } from './work.ts';
 
@@ -44,9 +44,9 @@ export async function applyTogether(
   before?: BeforeAnswer,
 ): Promise<readonly Applied[]> {
   const events = messages.map(({ event }) => event);
-  const applied = await takenTransaction(client, takeStatement(client, work, events), async (rows) => {
+  const take = (tx: pg.PoolClient): Promise<readonly Taken[]> => takeEvents(tx, work, events);
+  return takenTransaction(client, take, async (taken) => {
     const takenAt = work.monotonicMs();
-    const taken = rows as readonly Taken[];
     const outcomes = taken.map((row) => outcomeOf(row));
     await holdThose(work, client, messages, outcomes);
     for (const [index, message] of messages.entries()) {
@@ -65,7 +65,6 @@ export async function applyTogether(
     }
     return outcomes;
   });
-  return applied;
 }
 
 function outcomeOf({ outcome, expected }: Taken): Applied {

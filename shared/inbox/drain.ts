@@ -6,7 +6,7 @@ import { countAlone, eachOf } from './batch.ts';
 import { classifyFailure, type Failure } from './failure.ts';
 import { type Message, messageOf, readRecord } from './message.ts';
 import { loadKeys } from './open-event.ts';
-import { takenTransaction } from './taken-transaction.ts';
+import { beginWith, takenTransaction } from './taken-transaction.ts';
 import type { Aggregate, Work } from './work.ts';
 
 /** Held events of one aggregate in one transaction. */
@@ -32,20 +32,27 @@ class HeldEventError extends Error {
   }
 }
 
+/** How aggregates are gone through. */
+export interface DrainOptions {
+  /** Asked before each transaction. Default: for as long as the invocation has time. */
+  readonly mayGoOn?: () => boolean;
+  /** Whether to wait for whoever else is at an aggregate, or to leave it to them. Default: leave it. */
+  readonly waits?: boolean;
+}
+
 /**
- * Applies what is held of these aggregates, each in order and several side by side, for as long as `mayGoOn` says. What stays is
- * found by the next invocation.
+ * Applies what is held of these aggregates, each in order and several side by side. What stays is found by the next invocation.
  *
  * @returns how many events were taken out
  */
 export async function drain(
   work: Work,
   aggregates: Iterable<Aggregate>,
-  mayGoOn: () => boolean = () => true,
+  { mayGoOn = () => true, waits = false }: DrainOptions = {},
 ): Promise<number> {
   let drained = 0;
   await eachOf(aggregates, work.concurrency, async (aggregate) => {
-    const taken = await drainAggregate(work, aggregate, () => mayGoOn() && work.invocation.mayStart());
+    const taken = await drainAggregate(work, aggregate, waits, () => mayGoOn() && work.invocation.mayStart());
     drained += taken;
   });
   return drained;
@@ -88,12 +95,17 @@ export async function retryWhatIsKnownNow(work: Work): Promise<void> {
   );
 }
 
-async function drainAggregate(work: Work, aggregate: Aggregate, mayGoOn: () => boolean): Promise<number> {
+async function drainAggregate(
+  work: Work,
+  aggregate: Aggregate,
+  waits: boolean,
+  mayGoOn: () => boolean,
+): Promise<number> {
   let drained = 0;
   let most = work.callsBefore ? 1 : RUN;
   while (mayGoOn()) {
     try {
-      const taken = await Promise.race([drainRun(work, aggregate, most), work.invocation.abandoned]);
+      const taken = await Promise.race([drainRun(work, aggregate, most, waits), work.invocation.abandoned]);
       drained += taken;
       if (taken < most) break;
     } catch (error) {
@@ -106,7 +118,7 @@ async function drainAggregate(work: Work, aggregate: Aggregate, mayGoOn: () => b
 }
 
 /** Takes out the next held events of an aggregate and applies them in one transaction. */
-async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise<number> {
+async function drainRun(work: Work, aggregate: Aggregate, most: number, waits: boolean): Promise<number> {
   // What takes time or another system's word is done before the transaction, for what a plain read says is next.
   const next = work.callsBefore || work.keyring !== undefined ? await readyEvents(work, aggregate, most) : [];
   const keys = await loadKeys(
@@ -117,9 +129,10 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number): Promise
   const client = await work.invocation.connect();
   const report: (() => void)[] = [];
   const handled: Message[] = [];
+  const takeHeld = `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most}, ${waits})`;
   const taken = takenTransaction(
     client,
-    `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most})`,
+    (tx) => beginWith(tx, takeHeld),
     async (rows) => {
       const takenAt = work.monotonicMs();
       for (const row of rows as readonly Ready[]) {

@@ -146,13 +146,13 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     const until = monotonicMs() + DRAIN_MS;
     const mayGoOn = (): boolean => monotonicMs() < until;
     try {
-      await drain(work, work.waiting.values(), mayGoOn);
+      await drain(work, work.waiting.values(), { mayGoOn, waits: true });
       if (monotonicMs() - lookedAt < LOOK_EVERY_MS || !work.invocation.mayStart() || !mayGoOn()) return;
       lookedAt = monotonicMs();
       await retryOnce(work);
       const found = await Promise.race([drainable(work, lookedUpTo), work.invocation.abandoned]);
       lookedUpTo = found.at(-1) ?? null;
-      await drain(work, found, mayGoOn);
+      await drain(work, found, { mayGoOn });
     } catch (error) {
       report.notWritten(classifyFailure(error));
     }

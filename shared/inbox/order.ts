@@ -41,7 +41,7 @@ function isFirst(sequence: bigint): boolean {
 }
 
 /** Whether a strict consumer at `position` may apply `sequence`: the next of its epoch, or the first of a higher one. */
-function follows(position: bigint, sequence: bigint): boolean {
+export function follows(position: bigint, sequence: bigint): boolean {
   if (isFirst(sequence)) return epochOf(sequence) > epochOf(position) || sequence === position + 1n;
   // The multiple of 2^40 itself is never an event's.
   return sequence === position + 1n && sequence !== epochOf(sequence) << EPOCH_BITS;

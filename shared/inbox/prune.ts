@@ -1,5 +1,5 @@
 import type { Queryable } from '../database/index.ts';
-import type { Walk } from '../retention/index.ts';
+import { type Walk, walkOfFunction } from '../retention/index.ts';
 
 export interface InboxRetention {
   /**
@@ -14,13 +14,13 @@ export interface InboxRetention {
 }
 
 /**
- * A walk through the dedupe rows of each consumer that has any, and the answers of their events' finished calls; what may go is decided by
- * `migrations/inbox/0004_retention.sql`. Role: `inbox_janitor`.
+ * A walk through the dedupe rows of each consumer that has any, and the answers of their events' finished calls, and one through the counted failures
+ * of events whose messages are gone; what may go is decided by `migrations/inbox/0004_retention.sql`. Role: `inbox_janitor`.
  */
 export async function inboxWalks(db: Queryable, options: InboxRetention): Promise<Walk[]> {
   const { keepSeconds, page = 5_000, sweepSeconds = 3_600 } = options;
   const { rows: consumers } = await db.query('select consumer from inbox.pruned_consumers() as c (consumer)');
-  return consumers.map(({ consumer }) => ({
+  const dedupeRows = consumers.map(({ consumer }): Walk => ({
     area: 'inbox',
     name: `processed by ${consumer}`,
     async begin() {
@@ -41,4 +41,5 @@ export async function inboxWalks(db: Queryable, options: InboxRetention): Promis
       return { mark: reached, more, behindSeconds, removed: { processed_event: processed, external_call: calls } };
     },
   }));
+  return [...dedupeRows, walkOfFunction(db, { name: 'inbox.prune_counted', keepSeconds, page })];
 }

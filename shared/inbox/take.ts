@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import type { Queryable } from '../database/index.ts';
 import type { ReceivedEvent } from '../events/index.ts';
-import { decide } from './order.ts';
+import { decide, follows, type Mode } from './order.ts';
+import { beginAgainWith, beginWith } from './taken-transaction.ts';
 import type { ConsumerRules } from './work.ts';
 
 /** Why `inbox.take` wants an event held. */
@@ -19,22 +20,79 @@ export interface Taken {
 }
 
 /**
- * The statement that takes events for a consumer: dedupe rows and positions of all of them in one call, decided under the locks
- * of their positions. It has no parameters, so that it shares a round trip with the `begin` before it.
+ * Opens a transaction and takes events for a consumer in it: dedupe rows and positions of all of them in one call, decided under the locks
+ * of their positions. In the usual case all of them are next, which is cheap to find out; whatever is not is decided event by event.
  *
  * Another transaction that has taken one of them and is still open makes this one wait: for a repeat if that one commits, for
  * the event if it rolls back. So there is no state "in progress" that a crash could leave behind.
  */
-export function takeStatement(
+export async function takeEvents(
+  client: pg.PoolClient,
+  rules: ConsumerRules,
+  events: readonly ReceivedEvent[],
+): Promise<readonly Taken[]> {
+  const runs = runsOf(rules.consumer.mode, events);
+  if (runs === null) return beginWith(client, takeAny(client, rules, events));
+  const [{ seconds }] = (await beginWith(client, takeNext(client, rules, runs, events))) as [
+    { seconds: number | null },
+  ];
+  if (seconds === null) return beginAgainWith(client, takeAny(client, rules, events));
+  return events.map(({ time, sequence }) => ({
+    outcome: 'apply',
+    expected: sequence.toString(),
+    age: seconds - Date.parse(time) / 1000,
+    waiting: false,
+  }));
+}
+
+/** Events of one aggregate that follow each other. */
+interface Run {
+  readonly aggregate: string;
+  readonly subject: string;
+  readonly first: bigint;
+  last: bigint;
+}
+
+/** The runs that `inbox.take_next` is asked about; null: some event is not the next for certain. Mode `any` has no order. */
+function runsOf(mode: Mode, events: readonly ReceivedEvent[]): readonly Run[] | null {
+  if (events.some(({ replay }) => replay !== undefined)) return null;
+  if (mode === 'any') return [];
+  const runs = new Map<string, Run>();
+  for (const { aggregateType: aggregate, aggregateId: subject, sequence } of events) {
+    const key = `${aggregate}/${subject}`;
+    const run = runs.get(key);
+    if (run === undefined) runs.set(key, { aggregate, subject, first: sequence, last: sequence });
+    else if (mode === 'latest' ? sequence > run.last : follows(run.last, sequence)) run.last = sequence;
+    else return null;
+  }
+  return [...runs.values()];
+}
+
+/** Without parameters, like the next one: so it shares a round trip with the `begin` before it. */
+function takeNext(
   client: pg.ClientBase,
-  { consumer, windowDays }: ConsumerRules,
+  rules: ConsumerRules,
+  runs: readonly Run[],
   events: readonly ReceivedEvent[],
 ): string {
-  const literals = [consumer.name, consumer.mode, consumer.startingPoint, `${windowDays} days`].map((text) =>
-    client.escapeLiteral(text),
-  );
-  const json = JSON.stringify(events.map((event) => ({ ...placeOf(event), time: event.time, replay: event.replay })));
-  return `select outcome, expected, age, waiting from inbox.take_any(${literals.join(', ')}, ${client.escapeLiteral(json)}) order by place`;
+  const aggregates = runs.map((run) => ({ ...run, first: run.first.toString(), last: run.last.toString() }));
+  const places = events.map(({ id, time, aggregateType, aggregateId }) => ({
+    id,
+    time,
+    aggregate: aggregateType,
+    subject: aggregateId,
+  }));
+  return `select inbox.take_next(${literalsOf(client, rules, aggregates, places)}) as seconds`;
+}
+
+function takeAny(client: pg.ClientBase, rules: ConsumerRules, events: readonly ReceivedEvent[]): string {
+  const places = events.map((event) => ({ ...placeOf(event), time: event.time, replay: event.replay }));
+  return `select outcome, expected, age, waiting from inbox.take_any(${literalsOf(client, rules, places)}) order by place`;
+}
+
+function literalsOf(client: pg.ClientBase, { consumer, windowDays }: ConsumerRules, ...lists: object[][]): string {
+  const values = [consumer.name, consumer.mode, consumer.startingPoint, `${windowDays} days`];
+  return [...values, ...lists.map((list) => JSON.stringify(list))].map((text) => client.escapeLiteral(text)).join(', ');
 }
 
 /** Where an event belongs, as the functions of the inbox are told. */

@@ -4,17 +4,17 @@ import { HandlerFailedError, TransactionEndedError } from './errors.ts';
 import { isStaleWriter, sqlStateOf } from './failure.ts';
 
 /**
- * Runs `work` in the transaction of a consumer: opened together with its first statement in one round trip, ended by
+ * Runs `work` in the transaction of a consumer: opened by `take` together with its first statement in one round trip, ended by
  * `inbox.finish` and the commit in another. On any failure it is rolled back and the connection is given back, or
  * thrown away where the rollback fails too.
  *
- * @param first a statement without parameters; its rows are given to `work`
+ * @param take opens the transaction, with `beginWith`; what it took is given to `work`
  * @throws what `classifyFailure` sorts
  */
-export async function takenTransaction<T>(
+export async function takenTransaction<Taken, T>(
   client: pg.PoolClient,
-  first: string,
-  work: (rows: readonly Row[]) => Promise<T>,
+  take: (client: pg.PoolClient) => Promise<Taken>,
+  work: (taken: Taken) => Promise<T>,
 ): Promise<T> {
   let broken: Error | undefined;
   // A connection that is cut while nobody waits for an answer emits 'error'; without a listener that ends the process.
@@ -23,7 +23,7 @@ export async function takenTransaction<T>(
   };
   client.on('error', onError);
   try {
-    const result = await work((await several(client, `begin; ${first}`))[1]?.rows ?? []);
+    const result = await work(await take(client));
     await finish(client);
     return result;
   } catch (error) {
@@ -39,6 +39,16 @@ export async function takenTransaction<T>(
     client.off('error', onError);
     client.release(broken);
   }
+}
+
+/** Opens a transaction and runs its first statement, which has no parameters, in one round trip. */
+export async function beginWith(client: pg.PoolClient, first: string): Promise<readonly Row[]> {
+  return (await several(client, `begin; ${first}`)).at(-1)?.rows ?? [];
+}
+
+/** The same, after what was begun before is undone. */
+export async function beginAgainWith(client: pg.PoolClient, first: string): Promise<readonly Row[]> {
+  return (await several(client, `rollback; begin; ${first}`)).at(-1)?.rows ?? [];
 }
 
 /**

@@ -21,6 +21,7 @@ export interface Run {
   readonly unexplained: readonly string[];
   readonly messagesLeft: number;
   readonly replaysUnfinished: number;
+  readonly errors: readonly string[];
   readonly complete: boolean;
   readonly seconds: ChaosReport['seconds'];
 }

@@ -3,13 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { mailClient } from '../../functions/sample/notifications/mail-client.ts';
 import { type BeforeContext, eventConsumer, type HandlerContext, type HandlerSteps } from '../../shared/inbox/index.ts';
-import { noMetrics, silentLog } from '../../shared/telemetry/index.ts';
+import { noMetrics } from '../../shared/telemetry/index.ts';
 import { contextFor, drainOf } from '../support/sqs-batch.ts';
 import { catalogue, CONSUMERS, type ConsumerName } from './catalogue.ts';
 import { deliveries } from './deliveries.ts';
 import { handlerFaults, type HandlerFaults } from './handler-faults.ts';
 import { type Queue, queueAt } from './queue-calls.ts';
 import type { Random } from './random.ts';
+import { unexplainedLog, type UnexplainedReport } from './unexplained.ts';
 import { type AccountData, type AccountEvent, writeEffect } from './read-models.ts';
 
 /**
@@ -38,7 +39,8 @@ export interface ConsumersOptions {
 export type ConsumerReport =
   | { readonly injected: string; readonly times: number }
   /** So many messages were acknowledged. */
-  | { readonly acknowledged: number };
+  | { readonly acknowledged: number }
+  | UnexplainedReport;
 
 /** Chance that a batch is applied and not acknowledged. */
 const CRASHES = 0.03;
@@ -54,7 +56,7 @@ const PAUSE_MS = 100;
 export async function runConsumers(options: ConsumersOptions): Promise<void> {
   const { pool, aside, report, urls, queuePort } = options;
   const faults = handlerFaults(aside, (injected) => report({ injected, times: 1 }));
-  const common = { catalogue, pool, log: silentLog, metrics: noMetrics };
+  const common = { catalogue, pool, log: unexplainedLog(report), metrics: noMetrics };
   const handlers = {
     ledger: eventConsumer({
       ...common,
@@ -140,12 +142,15 @@ async function poll(
   drains: boolean,
 ): Promise<void> {
   const injected = (what: string, times: number): void => report({ injected: what, times });
+  const log = unexplainedLog(report);
+  const lookAt = ({ code, name }: Error & { code?: string }): void =>
+    log.error('going on with what is held failed', { code: code ?? name });
   const { deliver } = deliveries({ handler, fifo, random, share: redelivered, injected });
   while (!signal.aborted) {
     try {
       const records = await queue.receive(signal);
       if (records.length === 0) {
-        if (drains) await drainOf(handler, contextFor(DRAIN_MS)).catch(() => {});
+        if (drains) await drainOf(handler, contextFor(DRAIN_MS)).catch(lookAt);
         continue;
       }
       if (kind === 'acknowledges-first') await queue.acknowledge(records);

@@ -1,5 +1,6 @@
 /** One relay of a chaos run, in a process of its own so that it can be killed and frozen. Its options are its one argument, as JSON. */
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import pg from 'pg';
 import {
@@ -9,9 +10,9 @@ import {
   sqsPublisher,
   systemClock,
 } from '../../shared/outbox/index.ts';
-import { silentLog } from '../../shared/telemetry/index.ts';
 import { awaitPoints, type CrashAt, watchedClock, watchedConnection, watchedPublisher } from './await-points.ts';
 import { runNaiveRelay } from './naive-relay.ts';
+import { unexplainedLog } from './unexplained.ts';
 
 /** `cursor` is ours in a database whose `outbox.find` does not look up. */
 export type RelayKind = 'ours' | 'naive' | 'cursor';
@@ -71,13 +72,10 @@ async function connect(): Promise<RelayConnection> {
   return watchedConnection(connection, points);
 }
 
-const log = options.verbose
-  ? {
-      ...silentLog,
-      warn: (message: string, ...fields: object[]) => console.error(`relay-${options.index}`, message, ...fields),
-      error: (message: string, ...fields: object[]) => console.error(`relay-${options.index}`, message, ...fields),
-    }
-  : silentLog;
+const log = unexplainedLog(
+  (report) => void writeSync(1, `${JSON.stringify(report)}\n`),
+  options.verbose ? (message, fields) => console.error(`relay-${options.index}`, message, fields) : undefined,
+);
 
 switch (options.kind) {
   case 'ours':

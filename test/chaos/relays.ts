@@ -4,6 +4,7 @@ import type { CrashAt, PointReport } from './await-points.ts';
 import { spawnProgram } from './program.ts';
 import type { Random } from './random.ts';
 import type { RelayProcessOptions } from './relay-process.ts';
+import type { UnexplainedReport } from './unexplained.ts';
 
 export interface RelaysOptions {
   readonly count: number;
@@ -15,6 +16,8 @@ export interface RelaysOptions {
   /** Whether relays kill themselves at await points. */
   readonly sweep: boolean;
   injected(kind: string): void;
+  /** A session ended with an error that no fault explains. */
+  unexplained(error: string): void;
 }
 
 /** The relay processes of a run, each started again when it dies. */
@@ -79,7 +82,11 @@ export function startRelays(options: RelaysOptions): Relays {
       const crash = nextCrash();
       const given: RelayProcessOptions = { ...options.common, index, ...(crash && { crash }) };
       const { child, ended } = spawnProgram(options.program, given, (line) => {
-        const report = JSON.parse(line) as PointReport;
+        const report = JSON.parse(line) as PointReport | UnexplainedReport;
+        if ('unexplained' in report) {
+          options.unexplained(`relay-${index} ${report.unexplained}`);
+          return;
+        }
         if ('dying' in report) {
           killed.add(report.dying);
           options.injected('SIGKILL at an await point');

@@ -75,6 +75,7 @@ async function perform(
     faults.set(kind, (faults.get(kind) ?? 0) + times);
     if (options.verbose) say(`fault: ${kind}`);
   };
+  const errors: string[] = [];
   const taken = acceptance(CONSUMERS, ORDERED);
   const ledger = emptyLedger();
   const destinationOf = new Map(Object.entries(stage.queue.urls).map(([name, url]) => [url, name]));
@@ -104,6 +105,7 @@ async function perform(
     random: random('relays'),
     sweep: options.sweep !== 'off' && options.relay === 'ours',
     injected: (kind) => injected(kind),
+    unexplained: (error) => errors.push(error),
     common: {
       kind: options.relay,
       database: stage.config('sealed_relay'),
@@ -129,6 +131,7 @@ async function perform(
     },
     onReport: (report) => {
       if ('injected' in report) injected(report.injected, report.times);
+      else if ('unexplained' in report) errors.push(`consumers ${report.unexplained}`);
       else acknowledged += report.acknowledged;
     },
   });
@@ -270,6 +273,7 @@ async function perform(
       relays,
       provider,
       replaysUnfinished,
+      errors,
       complete,
       seconds: { storm: stormSeconds, calm: calmSeconds },
     });

@@ -33,6 +33,8 @@ export interface Verdict {
   /** Messages in a queue or a dead-letter queue at the end. */
   messagesLeft: number;
   replaysUnfinished: number;
+  /** Sessions of relays, and messages of consumers, that failed with an error that no fault explains. */
+  errorsWithoutCause: number;
   /** Deliveries that were parked although no message was ever at fault. */
   parkedWithoutCause: number;
   /** Deliveries that are neither published nor parked at the end. */
@@ -64,6 +66,8 @@ export interface Truth extends EffectsTruth {
   readonly unexplained: readonly string[];
   readonly messagesLeft: number;
   readonly replaysUnfinished: number;
+  /** What no fault explains, in words. */
+  readonly errors: readonly string[];
 }
 
 /** Compares what the database says was committed with what the queues took, with the effects, and with what the provider did. */
@@ -84,6 +88,7 @@ export async function judge(db: pg.Client, truth: Truth): Promise<Judgement> {
     heldAtTheEnd: 0,
     messagesLeft: 0,
     replaysUnfinished: 0,
+    errorsWithoutCause: 0,
     parkedWithoutCause: 0,
     unsettled: 0,
     commitsLost: 0,
@@ -101,6 +106,7 @@ export async function judge(db: pg.Client, truth: Truth): Promise<Judgement> {
   await judgeReadModels(db, truth, failed);
   await judgeCalls(db, truth, failed);
   await judgeHeld(db, truth, failed);
+  for (const error of truth.errors) failed('errorsWithoutCause', () => error);
   verdict.messagesLeft = truth.messagesLeft;
   verdict.replaysUnfinished = truth.replaysUnfinished;
   return { verdict, events: present.size, deliveries, examples };

@@ -8,8 +8,8 @@ import {
   type RelayOptions,
   runRelay,
 } from '../../shared/outbox/index.ts';
-import { silentLog } from '../../shared/telemetry/index.ts';
 import type { TestDatabase } from './database.ts';
+import { recordingLog } from './recorders.ts';
 
 interface TestDestination {
   readonly name: string;
@@ -127,7 +127,7 @@ export function relayOptions(
       return client;
     },
     publishers,
-    log: silentLog,
+    log: recordingLog(),
     slot: 'test',
     mode: 'drain',
     policy: { attempts: 12, baseMs: 60_000, capMs: 300_000 },

@@ -1,5 +1,8 @@
 import type { Log, LogFields, Metrics } from '../../shared/telemetry/index.ts';
 
+/** Lines of recorded logs about statements that are wrong, or that a role may not run (SQLSTATE class 42). */
+export const wrongStatements: string[] = [];
+
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly message: string;
@@ -13,6 +16,8 @@ export function recordingLog(): Log & { readonly lines: LogLine[] } {
     (level: LogLine['level']) =>
     (message: string, fields: LogFields = {}): void => {
       lines.push({ level, message, fields });
+      const { code } = fields;
+      if (typeof code === 'string' && /^42[0-9A-Z]{3}$/.test(code)) wrongStatements.push(`${code}: ${message}`);
     };
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

@@ -83,6 +83,7 @@ describe('the function', () => {
       ['deliveries', 2, 'end'],
       ['unrouted', 0, 'end'],
       ['processed by ledger', 1, 'end'],
+      ['inbox.prune_counted', 0, 'end'],
       ['sample.prune_idempotency', 1, 'end'],
     ]);
     expect(await remaining(owner)).toEqual({ events: [], deliveries: [] });

@@ -53,6 +53,29 @@ describe('a consumer with many aggregates, none of which the planner knows of', 
       outcomes: [{ outcome: 'apply' }, { outcome: 'apply' }, { outcome: 'apply' }],
     },
     {
+      what: 'takes events that are all next',
+      sql: `select case when inbox.take_next('many', 'strict', 'beginning', '35 days', $1, $2) > 0 then 'apply' end as outcome`,
+      values: [
+        JSON.stringify(
+          ['c1', 'c2', 'c0'].map((subject) => ({
+            aggregate: 'counter',
+            subject,
+            first: subject === 'c0' ? 1 : 2,
+            last: subject === 'c0' ? 1 : 2,
+          })),
+        ),
+        JSON.stringify(
+          ['c1', 'c2', 'c0'].map((subject) => ({
+            id: randomUUID(),
+            time: new Date().toISOString(),
+            aggregate: 'counter',
+            subject,
+          })),
+        ),
+      ],
+      outcomes: [{ outcome: 'apply' }],
+    },
+    {
       what: 'takes out a held event',
       sql: `select verdict as outcome from inbox.take_held('many', 'strict', 'beginning', 'counter', $1, 25)`,
       values: ['c3'],

@@ -21,6 +21,7 @@ const CALLS = {
     'select inbox.pruned_consumers()',
     `select inbox.begin_walk('c', '1 hour')`,
     `select * from inbox.prune('c', '00000000-0000-0000-0000-000000000000', '1 day', 1)`,
+    `select inbox.prune_counted('1 day', 1)`,
     'select from inbox.walk',
   ],
   sample_janitor: [`select sample.prune_idempotency('1 day', 1)`],

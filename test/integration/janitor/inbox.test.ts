@@ -51,6 +51,7 @@ describe('dedupe rows', () => {
     expect(walks.map(({ walk, removed }) => [walk, removed['processed_event']])).toEqual([
       ['processed by analytics', 3],
       ['processed by ledger', 3],
+      ['inbox.prune_counted', undefined],
     ]);
     const kept = [uuidAt(daysAgo(30), 2), uuidAt(daysAgo(1), 3), 'f0000000-0000-4000-8000-000000000002'];
     expect(await left()).toEqual(
@@ -129,6 +130,48 @@ describe('dedupe rows', () => {
     ]);
     expect(rows[0]).toMatchObject({ processed: 2, more: true });
     expect(rows[0].behind_seconds).toBeCloseTo(29 * DAY - KEEP, -2);
+  });
+});
+
+describe('counted failures', () => {
+  const counted = (consumer: string, id: string, days: number, queued = true) =>
+    owner.query(
+      `insert into inbox.held_event (consumer, event_id, event_time, aggregate_type, aggregate_id, sequence, reason, body, queued)
+       values ($1, $2, $3, 't', 'i', 1, 'failing', '', $4)`,
+      [consumer, id, new Date(daysAgo(days)), queued],
+    );
+  const leftOf = async (): Promise<string[]> =>
+    (await owner.query(`select consumer || ' ' || event_id as row from inbox.held_event order by 1`)).rows.map(
+      ({ row }) => row,
+    );
+  const [FIRST, SECOND, THIRD] = [1, 2, 3].map((n) => uuidAt(daysAgo(30), n)) as [string, string, string];
+
+  it('go when no queue has the message any more, a page at a time; what is held stays', async () => {
+    await counted('ledger', FIRST, 30);
+    await counted('ledger', SECOND, 1);
+    await counted('ledger', THIRD, 30, false);
+    await counted('mail', FIRST, 30);
+    await counted('mail', SECOND, 30);
+    const { walks } = await prune({ page: 2 });
+    expect(walks).toMatchObject([{ area: 'inbox', pages: 2, removed: { 'inbox.prune_counted': 3 }, ended: 'end' }]);
+    expect(await leftOf()).toEqual([`ledger ${SECOND}`, `ledger ${THIRD}`]);
+  });
+
+  it('stay while their consumer accepts a replay, and while a transaction is counting', async () => {
+    await owner.query(
+      `insert into inbox.consumer (name, mode, starting_point, replay_accepted) values ('ledger', 'any', 'beginning', 3)`,
+    );
+    await counted('ledger', FIRST, 30);
+    await counted('mail', FIRST, 30);
+    const counting = await database.client('sealed_migrator');
+    await counting.query('begin');
+    await counting.query(`update inbox.held_event set attempts = attempts + 1 where consumer = 'mail'`);
+    await prune();
+    await counting.query('commit');
+    expect(await leftOf()).toEqual([`ledger ${FIRST}`, `mail ${FIRST}`]);
+    await owner.query('update inbox.consumer set replay_accepted = 0');
+    await prune();
+    expect(await leftOf()).toEqual([]);
   });
 });
 
