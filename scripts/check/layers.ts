@@ -71,7 +71,9 @@ function forbidden(file: string, specifier: string): string | null {
   const toFolder = to[0] ?? '';
   if (to.length === 1) return null;
   if (!allowed.includes(toFolder)) return `${folder}/ may import only from ${allowed.join(', ')}`;
-  if (folder === 'functions' && toFolder === 'functions' && from[1] !== to[1] && to[2] !== 'catalogue') {
+  // What lies in functions/ itself belongs to all of them.
+  const isOfAnother = to.length > 2 && from[1] !== to[1];
+  if (folder === 'functions' && toFolder === 'functions' && isOfAnother && to[2] !== 'catalogue') {
     return 'a function may import of another only its catalogue';
   }
   if (toFolder !== 'shared' || (folder === 'shared' && from[1] === to[1])) return null;

@@ -10,6 +10,7 @@ describe('imports point downwards', () => {
   test.each([
     ['functions/relay/index.ts', "import { a } from '../../shared/outbox/index.ts';"],
     ['functions/sample/api/index.ts', "import { catalogue } from '../catalogue/index.ts';"],
+    ['functions/sample/api/index.ts', "import { functionKeyring } from '../../keyring.ts';"],
     ['functions/migrate/index.ts', "import { definition } from '../sample/catalogue/definition.ts';"],
     ['shared/outbox/append.ts', "import { b } from './errors.ts';"],
     ['shared/outbox/append.ts', "import { b } from '../errors/index.ts';"],
