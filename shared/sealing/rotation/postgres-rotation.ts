@@ -13,7 +13,7 @@ const SUBJECT = `json_build_object('class', k.class, 'keyId', k.key_id, 'version
                                    'branchVersion', k.branch_version, 'wrapped', encode(k.wrapped, 'base64'))`;
 
 /** A branch key cannot be destroyed yet: somebody has wrapped with it since it was looked at, or something else must be kept that it wraps. */
-const NOT_YET: readonly unknown[] = ['VA002', '55006'];
+const NOT_YET: ReadonlySet<unknown> = new Set(['VA002', '55006']);
 
 /** The vault in the tables of migrations/vault. The login needs `vault_rotator`, and its classes as those in which it may create. */
 export function postgresRotation(db: RotationConnection): RotationVault {
@@ -69,7 +69,7 @@ export function postgresRotation(db: RotationConnection): RotationVault {
         [className, version],
       );
       const notYet = destroying.catch((error: unknown) => {
-        if (NOT_YET.includes((error as { readonly code?: unknown }).code)) return { rows: [], rowCount: 0 };
+        if (NOT_YET.has((error as { readonly code?: unknown }).code)) return { rows: [], rowCount: 0 };
         throw error;
       });
       return (await inVault(notYet)).rowCount === 1;
