@@ -53,6 +53,7 @@ export {
   type BranchState,
   type CanaryPorts,
   type CanaryRow,
+  type KeyTable,
   moveBranchKey,
   type PaceOptions,
   postgresRotation,

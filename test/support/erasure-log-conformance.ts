@@ -4,7 +4,7 @@ import { appendEntry, entriesAfter, type ErasureEntry } from '../../shared/seali
 import type { ErasureLog } from '../../shared/sealing/index.ts';
 import { allOf } from './archive-conformance.ts';
 
-export function erasureEntry(more: Partial<ErasureEntry> = {}): ErasureEntry {
+function erasureEntry(more: Partial<ErasureEntry> = {}): ErasureEntry {
   const key = () => ({ class: 'contact', keyId: randomBytes(16).toString('base64url'), version: 1 });
   return {
     subjectHmac: randomBytes(32),

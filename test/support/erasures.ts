@@ -25,7 +25,7 @@ import { recordingMetrics } from './recorders.ts';
 
 const text = { type: 'string' } as const;
 
-export const definition = defineCatalogue({
+const definition = defineCatalogue({
   source: '/test',
   destinations: {
     queue: { kind: 'sqs-fifo', groupId: 'aggregate-id' },
@@ -67,7 +67,7 @@ export const definition = defineCatalogue({
 });
 export const catalogue = compileCatalogue(definition);
 
-export const classes = defineClasses({ contact: { erase: 'onRequest' }, tax: { erase: { after: 3653 } } });
+const classes = defineClasses({ contact: { erase: 'onRequest' }, tax: { erase: { after: 3653 } } });
 export const erasable = defineErasable([
   {
     table: 'shop.customer',

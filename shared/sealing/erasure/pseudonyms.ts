@@ -22,10 +22,6 @@ export function pseudonymous(subjectHmac: Buffer): Subject {
   return { kind: LABEL, id: subjectHmac.toString('base64url') };
 }
 
-export function isPseudonymous({ kind }: Subject): boolean {
-  return kind === LABEL;
-}
-
 export function createPseudonyms(vault: string, log: ErasureLog, kms: Kms): Pseudonyms {
   const context: KmsContext = { vault, class: 'erasure', version: '1', purpose: 'erasure' };
   const hmac = (key: KeyObject, { kind, id }: Subject): Buffer =>
