@@ -107,6 +107,7 @@ const FOR_NOBODY = [
 
 /** What only rotation may. */
 const ROTATION = [
+  `update vault.restricted_key set wrapped = '\\x00'`,
   `update vault.branch_key set state = 'retired'`,
   `update vault.branch_key set wrapped = null, state = 'destroyed'`,
   `update vault.branch_key set kms_key = ''`,
@@ -139,7 +140,6 @@ const NOT_EVEN_ERASURE = [
   `update vault.erasure set number = number + 1`,
   'update vault.erasure_request set due_at = now()',
   'update vault.restricted_key set keep_until = now()',
-  `update vault.restricted_key set wrapped = '\\x00'`,
   'delete from vault.subject_key',
 ];
 
