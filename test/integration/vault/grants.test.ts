@@ -99,6 +99,7 @@ const ROTATION = [
   'select from vault.canary',
   `insert into vault.canary (class, value) values ('contact', 'sealed.1.')`,
   'update vault.canary set opened_at = now()',
+  `update vault.restricted_key set wrapped = '\\x00'`,
 ];
 
 /** What only erasing may. */
@@ -124,7 +125,6 @@ const NOT_EVEN_ERASURE = [
   `update vault.erasure set number = number + 1`,
   'update vault.erasure_request set due_at = now()',
   'update vault.restricted_key set keep_until = now()',
-  `update vault.restricted_key set wrapped = '\\x00'`,
   'delete from vault.subject_key',
 ];
 
