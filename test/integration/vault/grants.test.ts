@@ -115,6 +115,7 @@ const ROTATION = [
   'select from vault.canary',
   `insert into vault.canary (class, value) values ('contact', 'sealed.1.')`,
   'update vault.canary set opened_at = now()',
+  `update vault.restricted_key set wrapped = '\\x00'`,
 ];
 
 /** What only erasing may. */
