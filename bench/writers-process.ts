@@ -14,6 +14,7 @@ answerQuestions({
     const written: Written[] = [];
     const data = { text: 'x'.repeat(start.bytes) };
     const write = async (n: number): Promise<void> => {
+      const dueAt = now();
       const id = uuidv7();
       const hot = start.hotEvery !== undefined && n % start.hotEvery === 0;
       const aggregateId = hot ? 'thing-hot' : `thing-${Math.floor(Math.random() * start.aggregates)}`;
@@ -34,7 +35,8 @@ answerQuestions({
       } else {
         await pool.query('select outbox.append($1)', values);
       }
-      written.push([id, now()]);
+      const committedAt = now();
+      written.push([id, committedAt, committedAt - dueAt]);
     };
     const startedAt = performance.now();
     const open = new Set<Promise<void>>();

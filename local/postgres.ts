@@ -155,7 +155,7 @@ const TEST_SETTINGS = {
 } as const;
 
 /** Creates the migrating user (once a server) and an empty database that belongs to it. */
-export async function createDatabase(server: LocalPostgres, name: string): Promise<void> {
+export async function createDatabase(server: Pick<LocalPostgres, 'port' | 'password'>, name: string): Promise<void> {
   await asSuperuser(server, 'postgres', async (client) => {
     const { rowCount } = await client.query('select 1 from pg_roles where rolname = $1', [MIGRATOR]);
     if (rowCount === 0) {

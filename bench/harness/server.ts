@@ -28,7 +28,7 @@ const LOGINS = [
   { user: 'sealed_writer', roles: ['outbox_writer'] },
   { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'] },
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger'] },
-  { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver'] },
+  { user: 'sealed_janitor', roles: ['outbox_janitor', 'outbox_archiver', 'vault_writer', 'vault_rotator'] },
 ] as const satisfies readonly Login[];
 
 export type BenchUser = (typeof LOGINS)[number]['user'] | typeof MIGRATOR | 'postgres';

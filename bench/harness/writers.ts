@@ -18,8 +18,8 @@ export interface WritersStart {
   readonly hotEvery?: number;
 }
 
-/** The event's id, and when the writer knew that it was committed (milliseconds since 1970). */
-export type Written = readonly [id: string, committedAt: number];
+/** The event's id, when the writer knew that it was committed (milliseconds since 1970), and how long that took from when it was due (milliseconds). */
+export type Written = readonly [id: string, committedAt: number, took: number];
 
 /** Runs writers in a process of their own until their time is over. */
 export async function write(
@@ -62,7 +62,7 @@ export async function untilAccepted(queue: BenchQueue, events: number): Promise<
 
 /** Milliseconds from commit to the queue's receiving the event; `group` limits it to one aggregate. */
 export function latencies(written: readonly Written[], arrivals: readonly Arrival[], group?: string): number[] {
-  const committed = new Map(written);
+  const committed = new Map(written.map(([id, at]) => [id, at]));
   return arrivals.flatMap(([id, of, at]) => {
     const committedAt = committed.get(id);
     return committedAt === undefined || (group !== undefined && of !== group) ? [] : [at - committedAt];

@@ -1,6 +1,7 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { type Archive, folderArchive, s3Archive } from '../../shared/archive/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
+import { defineErasable, type ErasableColumns, ErasureError } from '../../shared/sealing/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -19,6 +20,8 @@ export interface JanitorConfig {
   /** SQL functions of other areas, `schema.name(keep interval, page integer)`, and how long what they delete is kept. */
   readonly also: readonly { readonly name: string; readonly keepSeconds: number }[];
   readonly archive: ArchiveAddress | undefined;
+  /** Undefined: nobody is erased by this function. */
+  readonly erasures: ErasureConfig | undefined;
   /** Whose keys it rotates; undefined: nobody's. */
   readonly sealing: JanitorSealing | undefined;
   /** Seconds that a run takes at most. */
@@ -39,6 +42,11 @@ type ArchiveAddress =
   | { readonly kind: 's3'; readonly bucket: string }
   | { readonly kind: 'folder'; readonly path: string };
 
+export interface ErasureConfig {
+  readonly log: ArchiveAddress;
+  readonly erasable: readonly ErasableColumns[];
+}
+
 const DAY = 86_400;
 
 /**
@@ -47,6 +55,8 @@ const DAY = 86_400;
  * - `OUTBOX_KEEP_DAYS` (14) and `INBOX_KEEP_DAYS` (35): days, or `none` for an area that is not pruned by this function
  * - `JANITOR_ARCHIVE`: `none` (the default), `s3://bucket`, or `file:///folder`
  * - `JANITOR_ALSO`: JSON such as `{"sample.prune_idempotency": 7}`: functions of your own, and days
+ * - `SEALING_ERASURE_LOG`: the bucket of the log of erasures, or `file:///folder`; without it there is none. `JANITOR_ERASABLE`: the columns that
+ *   `defineErasable` takes, as JSON
  * - `SEALING_VAULT` and `SEALING_KEY_ARN`: the vault whose keys are rotated, and the KMS key that wraps them; neither: no keys are
  *   looked at. `SEALING_BRANCH_DAYS` (90): how old a branch key becomes
  * - `JANITOR_MAX_SECONDS` (240), and `JANITOR_REST` (1): rest after each page, as a multiple of the time that it took
@@ -59,6 +69,7 @@ export function janitorConfig(env: Environment): JanitorConfig {
     inboxSeconds: days('INBOX_KEEP_DAYS', env['INBOX_KEEP_DAYS'] ?? '35'),
     also: also(env['JANITOR_ALSO'] ?? '{}'),
     archive: archiveAddress(env['JANITOR_ARCHIVE'] ?? 'none'),
+    erasures: erasures(env['SEALING_ERASURE_LOG'] ?? '', env['JANITOR_ERASABLE'] ?? '[]'),
     sealing: sealing(env),
     maxSeconds: positive('JANITOR_MAX_SECONDS', env['JANITOR_MAX_SECONDS'] ?? '240'),
     rest: positive('JANITOR_REST', env['JANITOR_REST'] ?? '1'),
@@ -93,13 +104,32 @@ function also(json: string): JanitorConfig['also'] {
   });
 }
 
+function erasures(address: string, json: string): ErasureConfig | undefined {
+  if (address === '') return undefined;
+  const log = placeOf(address.startsWith('file:') ? address : `s3://${address}`);
+  if (log === undefined)
+    throw new JanitorConfigError('SEALING_ERASURE_LOG must be the name of a bucket, or file:///folder.');
+  try {
+    const columns = JSON.parse(json) as ErasableColumns[];
+    return { log, erasable: defineErasable(Array.isArray(columns) ? columns : [columns]) };
+  } catch (error) {
+    const why = error instanceof ErasureError ? error.message : 'JANITOR_ERASABLE must be a JSON array of columns.';
+    throw new JanitorConfigError(`JANITOR_ERASABLE: ${why}`);
+  }
+}
+
 function archiveAddress(value: string): ArchiveAddress | undefined {
   if (value === 'none') return undefined;
+  const place = placeOf(value);
+  if (place === undefined) throw new JanitorConfigError('JANITOR_ARCHIVE must be none, s3://bucket or file:///folder.');
+  return place;
+}
+
+function placeOf(value: string): ArchiveAddress | undefined {
   const [, bucket] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/?$/.exec(value) ?? [];
   if (bucket !== undefined) return { kind: 's3', bucket };
   const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
-  if (path !== undefined) return { kind: 'folder', path };
-  throw new JanitorConfigError('JANITOR_ARCHIVE must be none, s3://bucket or file:///folder.');
+  return path === undefined ? undefined : { kind: 'folder', path };
 }
 
 function sealing(env: Environment): JanitorSealing | undefined {

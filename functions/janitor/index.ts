@@ -8,6 +8,7 @@ import { outboxWalks, systemClock } from '../../shared/outbox/index.ts';
 import { runJanitor, type Walk, walkOfFunction, type WalkReport } from '../../shared/retention/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
 import { janitorConfig, openArchive } from './config.ts';
+import { openErasures } from './erasures.ts';
 import { keyRequest, rotateKeys } from './keys.ts';
 
 const log = new Logger();
@@ -34,6 +35,7 @@ export async function handler(event: unknown, context: Context): Promise<readonl
   const startedAt = systemClock.monotonic();
   const budgetMs = Math.min(config.maxSeconds * 1000, context.getRemainingTimeInMillis() - RESERVE_MS);
   const opened = config.archive === undefined ? undefined : openArchive(config.archive, process.env);
+  const erasures = config.erasures && openErasures(config.erasures, { database, log, metrics, env: process.env });
   const client = new pg.Client({
     ...clientConfig(database),
     application_name: 'janitor',
@@ -48,7 +50,8 @@ export async function handler(event: unknown, context: Context): Promise<readonl
       sealing === undefined
         ? { failed: false }
         : await rotateKeys({ client, sealing, request, log, metrics, rest, budgetMs: budgetMs / 2 });
-    const walks: Walk[] = [];
+    // First: a person who waits to be erased goes before old rows.
+    const walks: Walk[] = erasures === undefined ? [] : [erasures.walk];
     if (config.outboxSeconds !== undefined) {
       walks.push(...outboxWalks(client, { keepSeconds: config.outboxSeconds, archive: opened?.archive, metrics }));
     }
@@ -74,6 +77,7 @@ export async function handler(event: unknown, context: Context): Promise<readonl
     return told;
   } finally {
     opened?.close();
+    await erasures?.close();
     await client.end();
   }
 }

@@ -21,7 +21,8 @@ const LOOK_EVERYWHERE = new Set(['test', 'bench']);
 const AREAS: readonly (readonly string[])[] = [
   ['errors'],
   ['telemetry'],
-  ['database', 'sealing'],
+  ['database'],
+  ['sealing'],
   ['events', 'archive', 'retention'],
   ['outbox', 'inbox'],
 ];

@@ -5,8 +5,9 @@
  * 2. `sealingPlan` finds what a JSON Schema marks with `x-gdpr-sensitive`; `wireSchema` is the schema of what is stored and sent.
  * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
  * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
- * 5. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
- * 6. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
+ * 5. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
+ * 6. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
+ * 7. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
 export {
@@ -32,11 +33,33 @@ export {
   SealingRefusedError,
 } from './errors.ts';
 export { type SealingAnswer, sealingAnswer } from './http-answer.ts';
+export { type Classes, type ErasableClass, defineClasses } from './erasure/classes.ts';
+export { clearColumns, defineErasable, type ErasableColumns } from './erasure/columns.ts';
+export {
+  type ClassState,
+  createErasure,
+  type Erasure,
+  type ErasureAnswer,
+  type ErasureOptions,
+  type EraseRequest,
+} from './erasure/erasure.ts';
+export { erasureWalk, type ErasureWalkOptions } from './erasure/erasure-walk.ts';
+export { ErasureError, type ErasureErrorCode } from './erasure/errors.ts';
+export { folderErasureLog } from './erasure/folder-log.ts';
+export type { ErasureLog } from './erasure/log.ts';
+export {
+  type Announce,
+  erasedPersonsHandler,
+  type PersonErased,
+  personErased,
+  personErasedEvent,
+} from './erasure/person-erased.ts';
+export { s3ErasureLog, type S3ErasureLogOptions } from './erasure/s3-log.ts';
 export type { KeyringClock } from './keyring/age.ts';
 export { createKeyring, type Keyring, type KeyringOptions } from './keyring/keyring.ts';
 export type { DataKey, Kms, KmsContext, WrappedKey } from './keyring/kms.ts';
 export { kmsKeys, type KmsKeysOptions } from './keyring/kms-keys.ts';
-export { postgresVault, type VaultPool } from './keyring/postgres-vault.ts';
+export { postgresVault, type PostgresVaultOptions, type VaultPool } from './keyring/postgres-vault.ts';
 export type { BranchRow, SubjectRow, Vault, VaultAnswer } from './keyring/vault.ts';
 export { isOpenedWhole, maskMarked, openData, type OpeningKeys, sealedWith } from './open-data.ts';
 export { isErased, isSealed, Sealed, sealedText } from './sealed.ts';
@@ -46,6 +69,7 @@ export {
   type BranchState,
   type CanaryPorts,
   type CanaryRow,
+  type KeyTable,
   moveBranchKey,
   type PaceOptions,
   postgresRotation,

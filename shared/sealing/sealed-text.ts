@@ -14,6 +14,7 @@ const KEY_VERSION = '[1-9][0-9]{0,9}';
 const MAX_KEY_VERSION = 2_147_483_647;
 
 const SEALED = new RegExp(`^sealed\\.1\\.(${CLASS})\\.(${KEY_ID})\\.(${KEY_VERSION})\\.([A-Za-z0-9_-]+)$`);
+const KEY_NAME = new RegExp(`^${CLASS}\\.${KEY_ID}\\.${KEY_VERSION}$`);
 const WHOLE_CLASS = new RegExp(`^${CLASS}$`);
 const WHOLE_KEY_ID = new RegExp(`^${KEY_ID}$`);
 
@@ -42,6 +43,21 @@ export interface SealedParts {
 }
 
 export const isClassName = (text: string): boolean => WHOLE_CLASS.test(text);
+
+/** One text for each key: `class.id.version`. */
+export function keyNameText({ class: className, keyId, version }: KeyName): string {
+  return `${className}.${keyId}.${version}`;
+}
+
+export function isKeyName(text: unknown): text is string {
+  return typeof text === 'string' && KEY_NAME.test(text) && keyNameOf(text).version <= MAX_KEY_VERSION;
+}
+
+/** The opposite of `keyNameText`, for a text that `isKeyName`. */
+export function keyNameOf(text: string): KeyName {
+  const [className = '', keyId = '', version] = text.split('.');
+  return { class: className, keyId, version: Number(version) };
+}
 
 /**
  * What sealed strings of a class look like, erased ones included, as a regular expression that JSON Schema and PostgreSQL

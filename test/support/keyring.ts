@@ -1,6 +1,7 @@
 import {
   type BranchRow,
   createKeyring,
+  type ErasureLog,
   type Keyring,
   type KeyName,
   type Kms,
@@ -64,6 +65,8 @@ interface FakeVault extends Vault {
   readonly branches: BranchRow[];
   readonly subjects: SubjectRow[];
   reads: number;
+  /** How far the log of erasures is done here. */
+  erasedThrough: number;
   failure: SealingErrorCode | null;
   /** Runs before anything is created. */
   beforeCreate: () => Promise<void>;
@@ -89,6 +92,7 @@ function fakeVault(): FakeVault {
         classes,
         branches: vault.branches.filter((row) => asked.has(row.class)),
         subjects: [...ofPersons, ...named].filter((row) => asked.has(row.class)),
+        erasedThrough: vault.erasedThrough,
       };
     },
     async createSubjects(rows) {
@@ -111,6 +115,7 @@ function fakeVault(): FakeVault {
     branches: [],
     subjects: [],
     reads: 0,
+    erasedThrough: 0,
     failure: null,
     beforeCreate: () => Promise.resolve(),
     view: (...classes) => view(classes),
@@ -139,10 +144,11 @@ export interface KeyringUnderTest {
   readonly another: (view?: Vault) => Keyring;
 }
 
-export function keyringUnderTest(): KeyringUnderTest {
+export function keyringUnderTest(erasures?: ErasureLog): KeyringUnderTest {
   const kms = fakeKms();
   const vault = fakeVault();
   const clock = movedClock();
-  const another = (view: Vault = vault): Keyring => createKeyring({ name: 'test', vault: view, kms, clock });
+  const another = (view: Vault = vault): Keyring =>
+    createKeyring({ name: 'test', vault: view, kms, clock, ...(erasures !== undefined && { erasures }) });
   return { kms, vault, clock, another, keyring: another() };
 }

@@ -29,7 +29,7 @@ declare module 'vitest' {
 
 /** The last image that needs no token. */
 const IMAGE = 'localstack/localstack:4.14.0';
-const SERVICES = ['sqs', 'events', 'kms'];
+const SERVICES = ['sqs', 'events', 'kms', 's3'];
 
 /**
  * One LocalStack a run: a process of this machine, or with `SEALED_OUTBOX_LOCALSTACK=container` a container. Where that cannot be, the tests

@@ -49,7 +49,7 @@ export async function closed(ring: Keyring, values: readonly SealedValue[]): Pro
 export function rotationOn(pool: VaultPool & Queryable, more: Partial<RotationOptions> = {}): RotationOptions {
   return {
     name: 'test',
-    vault: postgresRotation(pool as Parameters<typeof postgresRotation>[0]),
+    vault: postgresRotation(pool),
     keys: postgresVault(pool),
     kms: fakeKms(),
     kmsKey: 'kms-key',

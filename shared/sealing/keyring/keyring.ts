@@ -7,7 +7,9 @@ import type { KeyName } from '../sealed-text.ts';
 import { subjectKey } from '../value.ts';
 import { unwrapSubjectKey, wrapSubjectKey } from '../wrapped-key.ts';
 import { type KeyringClock, type Moment, momentOf, systemClock } from './age.ts';
+import type { ErasureLog } from '../erasure/log.ts';
 import { type BranchKeys, createBranchKeys } from './branch-keys.ts';
+import { createErasedKeys, type Listing } from './erased-keys.ts';
 import type { Kms } from './kms.ts';
 import { createSubjectCache, isFresh, isUsable, type KnownKey } from './subject-cache.ts';
 import type { BranchRow, SubjectRow, Vault, VaultAnswer } from './vault.ts';
@@ -36,6 +38,11 @@ export interface KeyringOptions {
   readonly name: string;
   readonly vault: Vault;
   readonly kms: Kms;
+  /**
+   * The log of erasures. With it a restored backup of the vault opens nobody who was erased since: it is looked into at the start, every five minutes, and
+   * when the vault falls behind it. While it cannot be read, what was known goes on for an hour, and who starts answers `SEALING_UNAVAILABLE`.
+   */
+  readonly erasures?: ErasureLog;
   readonly clock?: KeyringClock;
   readonly random?: Random;
 }
@@ -53,17 +60,24 @@ type Loaded = KnownKey | SealingError | 'denied';
  * ```
  */
 export function createKeyring(options: KeyringOptions): Keyring {
-  const { name, vault, kms, clock = systemClock, random = randomBytes } = options;
+  const { name, vault, kms, erasures, clock = systemClock, random = randomBytes } = options;
   if (!NAME.test(name)) throw new TypeError('The name of a vault must be 1-63 of a-z 0-9 - and start with a letter.');
   const branches = createBranchKeys(name, kms, vault, clock);
   const cache = createSubjectCache(clock);
+  const erased = erasures === undefined ? null : createErasedKeys({ name, log: erasures, vault, kms, clock });
   let access: { readonly classes: ReadonlySet<string>; readonly askedAt: Moment } | null = null;
 
-  const read = async (persons: readonly NeededKey[], names: readonly KeyName[]): Promise<[VaultAnswer, Moment]> => {
+  const read = async (
+    persons: readonly NeededKey[],
+    names: readonly KeyName[],
+  ): Promise<[VaultAnswer, Moment, Listing | undefined]> => {
     const askedAt = momentOf(clock);
     const answer = await vault.read(persons, names);
     access = { classes: new Set(answer.classes), askedAt };
-    return [answer, askedAt];
+    const listing = await erased?.beyond(answer.erasedThrough ?? 0);
+    if (listing === undefined) return [answer, askedAt, listing];
+    const subjects = answer.subjects.map((row) => (listing.isErased(row) ? { ...row, wrapped: null } : row));
+    return [{ ...answer, subjects }, askedAt, listing];
   };
 
   /** What the vault says of persons' keys, unwrapped. */
@@ -107,7 +121,10 @@ export function createKeyring(options: KeyringOptions): Keyring {
       if (known instanceof SealingError) throw known;
       loaded.set(personKey(row), known);
     }
-    const lacking = persons.filter((person) => !loaded.has(personKey(person)));
+    const unknown = persons.filter((person) => !loaded.has(personKey(person)));
+    const forgotten = await erased?.among(persons, unknown, answer.erasedThrough ?? 0);
+    for (const person of forgotten ?? []) loaded.set(person, { key: 'erased', askedAt });
+    const lacking = unknown.filter((person) => !loaded.has(personKey(person)));
     if (lacking.length === 0) return loaded;
     if (!mayCreate) throw new SealingError('SEALING_KEY_UNKNOWN', 'A key that was just created is not in the vault.');
     const created = await create(lacking, answer);
@@ -121,9 +138,10 @@ export function createKeyring(options: KeyringOptions): Keyring {
     async keysToSeal(needed) {
       const persons = [...new Map(needed.map((person) => [personKey(person), person])).values()];
       const known = new Map<string, KnownKey>();
+      const listing = await erased?.current();
       for (const person of persons) {
         const cached = cache.get(`person ${personKey(person)}`);
-        if (cached !== undefined) known.set(personKey(person), cached);
+        if (cached !== undefined) known.set(personKey(person), unlessErased(cached, listing));
       }
       const missing = persons.filter((person) => !known.has(personKey(person)));
       const loaded = missing.length === 0 ? [] : await loadPersons(missing);
@@ -141,17 +159,22 @@ export function createKeyring(options: KeyringOptions): Keyring {
       const loaded = new Map<string, Loaded>();
       const missing = new Map<string, KeyName>();
       const asked = new Map(names.map((keyName) => [idOf(keyName), keyName]));
+      const listing = await orError(erased?.current());
       for (const [id, keyName] of asked) {
         const cached = cache.get(`key ${id}`);
         const isDenied = access !== null && isFresh(clock, access.askedAt) && !access.classes.has(keyName.class);
-        if (cached !== undefined) loaded.set(id, cached);
+        if (listing instanceof SealingError) loaded.set(id, listing);
+        else if (cached !== undefined) loaded.set(id, unlessErased(cached, listing));
         else if (isDenied) loaded.set(id, 'denied');
         else missing.set(id, keyName);
       }
       if (missing.size > 0) {
         try {
-          const [answer, askedAt] = await read([], [...missing.values()]);
-          for (const [id, keyName] of missing) if (!answer.classes.includes(keyName.class)) loaded.set(id, 'denied');
+          const [answer, askedAt, log] = await read([], [...missing.values()]);
+          for (const [id, keyName] of missing) {
+            if (!answer.classes.includes(keyName.class)) loaded.set(id, 'denied');
+            else if (log?.isErased(keyName) === true) loaded.set(id, { key: 'erased', askedAt });
+          }
           for (const [row, known] of await unwrapAll(answer, askedAt)) {
             loaded.set(idOf(row), known);
             if (!(known instanceof SealingError)) cache.set(`key ${idOf(row)}`, known);
@@ -172,6 +195,21 @@ export function createKeyring(options: KeyringOptions): Keyring {
       };
     },
   };
+}
+
+/** What was loaded before the log was last looked into. */
+function unlessErased(known: KnownKey, listing: Listing | null | undefined): KnownKey {
+  if (known.key === 'erased' || listing === null || listing === undefined) return known;
+  return listing.isErased(known.key) ? { ...known, key: 'erased' } : known;
+}
+
+async function orError<T>(work: Promise<T> | undefined): Promise<T | SealingError | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof SealingError) return error;
+    throw error;
+  }
 }
 
 /** The branch keys that the persons' keys of an answer are wrapped with; an error where one cannot be opened. */

@@ -7,8 +7,8 @@ export interface KmsContext {
   readonly class: string;
   /** Decimal. */
   readonly version: string;
-  /** A branch key, or the key of a blind index over values of the class. */
-  readonly purpose: 'branch' | 'index';
+  /** A branch key, the key of a blind index over values of the class, or the key under which the log of erasures names persons. */
+  readonly purpose: 'branch' | 'index' | 'erasure';
 }
 
 export function branchContext(vault: string, className: string, version: number): KmsContext {

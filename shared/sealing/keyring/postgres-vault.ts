@@ -13,7 +13,8 @@ export const DURABLE = `
   select set_config('synchronous_commit', case setting when 'off' then 'on' else setting end, true)
     from current_setting('synchronous_commit') as setting`;
 
-const READ = `
+/** @param wrapped what stands for the bytes of a key that is asked for by its name */
+const readStatement = (wrapped: string, join = ''): string => `
   select coalesce((select json_agg(a.class) from vault.class_access a where a.login = current_user), '[]') as classes,
          coalesce((select json_agg(json_build_object('class', b.class, 'version', b.version, 'active', b.state = 'active',
                                                      'kmsKey', b.kms_key, 'wrapped', encode(b.wrapped, 'base64')))
@@ -21,8 +22,9 @@ const READ = `
                     where b.class = any ($3) and b.wrapped is not null), '[]') as branches,
          coalesce((select json_agg(json_build_object('class', k.class, 'keyId', k.key_id, 'version', k.version,
                                                      'kind', k.subject_kind, 'id', k.subject_id,
-                                                     'branchVersion', k.branch_version, 'wrapped', encode(k.wrapped, 'base64')))
-                     from (select newest.*
+                                                     'branchVersion', coalesce(k.branch_version, 0), 'wrapped', encode(k.wrapped, 'base64')))
+                     from (select newest.class, newest.key_id, newest.version, newest.subject_kind, newest.subject_id,
+                                  newest.branch_version, newest.wrapped
                              from jsonb_to_recordset($1::jsonb) as w (class text, kind text, id text)
                             cross join lateral (select k.*
                                                   from vault.subject_key k
@@ -30,17 +32,35 @@ const READ = `
                                                  order by k.version desc
                                                  limit 1) newest
                            union all
-                           select k.*
+                           select k.class, k.key_id, k.version, k.subject_kind, k.subject_id, ${wrapped}
                              from jsonb_to_recordset($2::jsonb) as w (class text, "keyId" text, version integer)
-                             join vault.subject_key k on k.class = w.class and k.key_id = w."keyId" and k.version = w.version) k),
-                  '[]') as subjects`;
+                             join vault.subject_key k on k.class = w.class and k.key_id = w."keyId" and k.version = w.version${join}) k),
+                  '[]') as subjects,
+         (select p.through::float8 from vault.erasure_position p) as "erasedThrough"`;
+
+const READ = readStatement('k.branch_version, k.wrapped');
+const READ_RESTRICTED = readStatement(
+  'coalesce(r.branch_version, k.branch_version), coalesce(r.wrapped, k.wrapped)',
+  `
+                             left join vault.restricted_key r
+                               on r.class = k.class and r.key_id = k.key_id and r.version = k.version`,
+);
+
+export interface PostgresVaultOptions {
+  /**
+   * Whether keys are read that are kept from other readers because their persons were erased and their data must be kept. The login needs
+   * `vault_restricted_reader` besides. Only for what must look into such data, such as a tax audit: it opens, and seals nothing about these persons.
+   */
+  readonly restricted?: boolean;
+}
 
 /**
  * The vault in the tables of migrations/vault. The login needs `vault_reader` or `vault_writer`, and its classes in `vault.class_access`.
  *
  * A pool of one connection will do, also when it is the one of the caller's transactions: prepare before you begin.
  */
-export function postgresVault(pool: VaultPool): Vault {
+export function postgresVault(pool: VaultPool, { restricted = false }: PostgresVaultOptions = {}): Vault {
+  const statement = restricted ? READ_RESTRICTED : READ;
   return {
     async read(persons, names) {
       const classes = new Set([...persons, ...names].map((wanted) => wanted.class));
@@ -50,9 +70,11 @@ export function postgresVault(pool: VaultPool): Vault {
         id: lowerCaseUuid(subject.id),
       }));
       const named = names.map(({ class: className, keyId, version }) => ({ class: className, keyId, version }));
-      const { rows } = await inVault(pool.query(READ, [JSON.stringify(wanted), JSON.stringify(named), [...classes]]));
-      const { classes: own, branches, subjects } = rows[0] as ReadRow;
-      return { classes: own, branches: branches.map(branchRow), subjects: subjects.map(subjectRow) };
+      const { rows } = await inVault(
+        pool.query(statement, [JSON.stringify(wanted), JSON.stringify(named), [...classes]]),
+      );
+      const { classes: own, branches, subjects, erasedThrough } = rows[0] as ReadRow;
+      return { classes: own, branches: branches.map(branchRow), subjects: subjects.map(subjectRow), erasedThrough };
     },
 
     async createSubjects(created) {
@@ -128,6 +150,7 @@ interface ReadRow {
   readonly classes: readonly string[];
   readonly branches: readonly BranchText[];
   readonly subjects: readonly SubjectText[];
+  readonly erasedThrough: number;
 }
 
 function branchRow(row: BranchText): BranchRow {

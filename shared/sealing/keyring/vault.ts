@@ -14,6 +14,7 @@ export interface BranchRow extends WrappedKey {
 /** A person's key as the vault keeps it. */
 export interface SubjectRow extends KeyName {
   readonly subject: Subject;
+  /** 0 for a key that never had bytes. */
   readonly branchVersion: number;
   /** Null: the person was erased. */
   readonly wrapped: Uint8Array | null;
@@ -27,6 +28,8 @@ export interface VaultAnswer {
   readonly branches: readonly BranchRow[];
   /** The newest key of each person that was asked for, and the keys that were asked for by name; those that exist. */
   readonly subjects: readonly SubjectRow[];
+  /** All entries of the log of erasures up to this number are done here. Without it: none. */
+  readonly erasedThrough?: number;
 }
 
 /**

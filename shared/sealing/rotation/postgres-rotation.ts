@@ -12,8 +12,8 @@ export interface RotationConnection {
 const SUBJECT = `json_build_object('class', k.class, 'keyId', k.key_id, 'version', k.version, 'kind', k.subject_kind, 'id', k.subject_id,
                                    'branchVersion', k.branch_version, 'wrapped', encode(k.wrapped, 'base64'))`;
 
-/** A branch key cannot be destroyed yet: somebody has wrapped with it since it was looked at. */
-const NOT_YET = 'VA002';
+/** A branch key cannot be destroyed yet: somebody has wrapped with it since it was looked at, or something else must be kept that it wraps. */
+const NOT_YET: ReadonlySet<unknown> = new Set(['VA002', '55006']);
 
 /** The vault in the tables of migrations/vault. The login needs `vault_rotator`, and its classes as those in which it may create. */
 export function postgresRotation(db: RotationConnection): RotationVault {
@@ -68,18 +68,19 @@ export function postgresRotation(db: RotationConnection): RotationVault {
                              where k.class = b.class and k.branch_version = b.version and k.wrapped is not null)`,
         [className, version],
       );
-      const notYet = destroying.catch((error: { readonly code?: unknown }) => {
-        if (error.code === NOT_YET) return { rows: [], rowCount: 0 };
+      const notYet = destroying.catch((error: unknown) => {
+        if (NOT_YET.has((error as { readonly code?: unknown }).code)) return { rows: [], rowCount: 0 };
         throw error;
       });
       return (await inVault(notYet)).rowCount === 1;
     },
 
-    async page({ class: className, version }, after, size) {
+    async page(table, { class: className, version }, after, size) {
       const { rows } = await inVault(
         db.query(
           `with page as materialized (
-             select k.* from vault.subject_key k
+             select k.class, k.key_id, k.version, k.subject_kind, k.subject_id, k.branch_version, k.wrapped
+               from vault.${table} k
               where k.class = $1 and (k.key_id, k.version) > ($2, $3)
               order by k.key_id, k.version
               limit $4)
@@ -92,7 +93,7 @@ export function postgresRotation(db: RotationConnection): RotationVault {
       return { last, rows: found.map((row) => subjectRow(row) as WrappedSubject) };
     },
 
-    async rewrapSubjects(rows, to) {
+    async rewrapSubjects(table, rows, to) {
       const [first] = rows;
       if (first === undefined) return 0;
       const given = rows.map(([old, wrapped]) => ({
@@ -108,10 +109,10 @@ export function postgresRotation(db: RotationConnection): RotationVault {
               free as materialized (
                 select k.class, k.key_id, k.version, g.wrapped
                   from lazy, jsonb_to_recordset($4::jsonb) as g ("keyId" text, version integer, old text, wrapped text)
-                  join vault.subject_key k on k.class = $1 and k.key_id = g."keyId" and k.version = g.version
+                  join vault.${table} k on k.class = $1 and k.key_id = g."keyId" and k.version = g.version
                  where k.branch_version = $2 and k.wrapped = decode(g.old, 'base64')
                    for no key update of k skip locked)
-         update vault.subject_key k
+         update vault.${table} k
             set branch_version = $3, wrapped = decode(f.wrapped, 'base64')
            from free f
           where k.class = f.class and k.key_id = f.key_id and k.version = f.version and k.branch_version = $2`,

@@ -4,7 +4,7 @@ import { SealingError } from '../errors.ts';
 import { unwrapSubjectKey, wrapSubjectKey } from '../wrapped-key.ts';
 import { openBranch, type RotationPorts } from './branch.ts';
 import type { Pace } from './pace.ts';
-import type { BranchState, SubjectPage, WrappedSubject } from './rotation-vault.ts';
+import type { BranchState, KeyTable, SubjectPage, WrappedSubject } from './rotation-vault.ts';
 
 export interface Rewrapping {
   readonly rewrapped: number;
@@ -30,18 +30,22 @@ export async function rewrapSubjects(
   const keys = await Promise.all([openBranch(ports, from), openBranch(ports, to)]);
   let rewrapped = 0;
   let broken = 0;
+  const tables: KeyTable[] = ['subject_key', 'restricted_key'];
+  let table = tables.shift();
   let last: SubjectPage['last'] = null;
-  for (;;) {
+  while (table !== undefined) {
     const startedAt = pace.clock.monotonic();
-    const page: SubjectPage = await ports.vault.page(from, last, pace.page);
+    const page: SubjectPage = await ports.vault.page(table, from, last, pace.page);
     const anew = page.rows.flatMap((row) => rewrapOne(ports.name, row, keys, to.version, random) ?? []);
     broken += page.rows.length - anew.length;
-    rewrapped += await ports.vault.rewrapSubjects(anew, to.version);
+    rewrapped += await ports.vault.rewrapSubjects(table, anew, to.version);
     ({ last } = page);
-    if (last === null) return { rewrapped, broken, ended: true };
+    if (last === null) table = tables.shift();
+    if (table === undefined) break;
     await pace.rest(startedAt, () => ({ class: from.class, from: from.version, to: to.version, rewrapped, broken }));
     if (pace.isOver()) return { rewrapped, broken, ended: false };
   }
+  return { rewrapped, broken, ended: true };
 }
 
 function rewrapOne(

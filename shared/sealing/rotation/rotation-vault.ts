@@ -19,6 +19,9 @@ export interface WrappedSubject extends SubjectRow {
   readonly wrapped: Uint8Array;
 }
 
+/** Where keys of persons are: those that readers get, and those that are only kept because they must be. */
+export type KeyTable = 'subject_key' | 'restricted_key';
+
 /** Some keys of a class, in the order of their names. */
 export interface SubjectPage {
   /** Those of them that are wrapped with the branch key that was asked for. */
@@ -54,14 +57,23 @@ export interface RotationVault {
   destroyBranch(branch: Pick<BranchState, 'class' | 'version'>): Promise<boolean>;
 
   /** At most `size` keys of the class after `after`, whatever they are wrapped with: so a call takes no longer the fewer there are. */
-  page(branch: Pick<BranchState, 'class' | 'version'>, after: SubjectPage['last'], size: number): Promise<SubjectPage>;
+  page(
+    table: KeyTable,
+    branch: Pick<BranchState, 'class' | 'version'>,
+    after: SubjectPage['last'],
+    size: number,
+  ): Promise<SubjectPage>;
   /**
    * Puts keys, wrapped anew under the branch key `to`, in the places of their old wrappings. Passes over those that were erased or changed, and those that
    * somebody else is at.
    *
    * @returns how many were replaced
    */
-  rewrapSubjects(rows: readonly (readonly [old: WrappedSubject, wrapped: Uint8Array])[], to: number): Promise<number>;
+  rewrapSubjects(
+    table: KeyTable,
+    rows: readonly (readonly [old: WrappedSubject, wrapped: Uint8Array])[],
+    to: number,
+  ): Promise<number>;
   /** The newest key of a person; null: there is none. */
   newestSubject(className: string, subject: Subject): Promise<SubjectRow | null>;
   /** Adds the next version of a person's key, unless the person was erased or another was faster. */

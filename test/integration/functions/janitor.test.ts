@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import type { Context } from 'aws-lambda';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { folderArchive, readArchive } from '../../../shared/archive/index.ts';
+import { folderErasureLog } from '../../../shared/sealing/index.ts';
 import { allOf } from '../../support/archive-conformance.ts';
 import { testDatabase } from '../../support/database.ts';
 import type { TestUser } from '../../support/logins.ts';
+import { erasable, erasingShop } from '../../support/erasures.ts';
 import { append, installCatalogue, thing } from '../../support/outbox.ts';
 import { letAge, publishAll, remaining, uuidAt } from '../../support/retention.ts';
 
@@ -136,5 +138,38 @@ describe('the function', () => {
     await expect(run).rejects.toMatchObject({ code: 'JANITOR_FAILED' });
     expect((await owner.query('select from mine')).rowCount).toBe(0);
     expect(metrics).toEqual(expect.arrayContaining([['CanaryFailed', 1, undefined]]));
+  });
+
+  it('finishes erasures where it has their log, and says what it did', async () => {
+    const shop = await erasingShop(database);
+    const person = await shop.customer('C-erased');
+    const folder = join(directory, 'erasures');
+    const erasure = shop.erasure({ log: folderErasureLog(folder), delaySeconds: 60 });
+    await erasure.erase({ subject: { kind: 'customer', id: 'C-erased' } });
+    await shop.letPass('2 minutes');
+    const { handler } = await loaded('none', 'sealed_eraser', {
+      OUTBOX_KEEP_DAYS: 'none',
+      INBOX_KEEP_DAYS: 'none',
+      JANITOR_ALSO: '{}',
+      SEALING_ERASURE_LOG: `file://${folder}`,
+      JANITOR_ERASABLE: JSON.stringify(erasable),
+      // Of the test before.
+      SEALING_VAULT: '',
+      SEALING_KEY_ARN: '',
+    });
+    const metrics = recordMetrics();
+    const told = await handler({}, invocation(300_000)).finally(() => vi.restoreAllMocks());
+    expect(told.map(({ walk, removed, ended }) => [walk, removed, ended])).toEqual([
+      ['erasure', { applied: 0, finished: 1, destroyed: 0, told: 0 }, 'end'],
+    ]);
+    expect(metrics).toEqual(
+      expect.arrayContaining([
+        ['ErasuresWaiting', 0, undefined],
+        ['ErasuresUnapplied', 0, undefined],
+        ['PruneLag', 0, 'erasure'],
+      ]),
+    );
+    expect(await shop.row(person.id)).toMatchObject({ name: null });
+    expect(await shop.told(person.id)).toEqual([[1, 'contact', 'tax']]);
   });
 });

@@ -13,8 +13,9 @@ const as = (user: TestUser): pg.Client => clients.get(user)!;
 const person = (className: string, id = 'P-1') => ({ class: className, subject: { kind: 'customer', id } });
 
 const FORBIDDEN = '42501';
-const READ_BY_USERS = ['class_access', 'branch_key', 'subject_key', 'blind_index', 'index_access', 'index_key'];
-const TABLES = [...READ_BY_USERS, 'erasure', 'canary'];
+const OF_INDEXES = ['blind_index', 'index_access', 'index_key'];
+const TABLES = ['class_access', 'branch_key', 'subject_key', ...OF_INDEXES, 'erasure', 'canary'];
+const OF_ERASURE = ['erasure_request', 'restricted_key', 'erasure_position'];
 
 beforeAll(async () => {
   for (const { user } of LOGINS) clients.set(user, await database.client(user));
@@ -97,8 +98,6 @@ const FOR_NOBODY = [
   `update vault.index_key set wrapped = null, state = 'destroyed'`,
   `insert into vault.index_key (name, version, state, kms_key) values ('customer-email', 2, 'next', 'k')`,
   `select vault.set_index_access(current_user, '{"customer-name": "contact"}')`,
-  'select from vault.erasure',
-  'insert into vault.erasure default values',
   `select vault.set_access(current_user, '{tax}', '{tax}')`,
   'set role vault_owner',
   'create table vault.mine (n int)',
@@ -111,27 +110,68 @@ const ROTATION = [
   `update vault.branch_key set state = 'retired'`,
   `update vault.branch_key set wrapped = null, state = 'destroyed'`,
   `update vault.branch_key set kms_key = ''`,
-  'update vault.subject_key set wrapped = null',
   'update vault.subject_key set branch_version = 1',
   'select from vault.canary',
   `insert into vault.canary (class, value) values ('contact', 'sealed.1.')`,
   'update vault.canary set opened_at = now()',
+  `update vault.restricted_key set wrapped = '\\x00'`,
+];
+
+/** What only erasing may. */
+const ERASURE = [
+  ...['erasure', ...OF_ERASURE.filter((table) => table !== 'erasure_position')].flatMap((table) => [
+    `insert into vault.${table} default values`,
+  ]),
+  'select from vault.erasure',
+  'select from vault.erasure_request',
+  'delete from vault.erasure_request',
+  'delete from vault.restricted_key',
+  'update vault.erasure set announce_again_at = null',
+  'update vault.erasure_position set through = through + 1',
+];
+
+/** What erasing may not either. */
+const NOT_EVEN_ERASURE = [
+  ...['erasure', ...OF_ERASURE].map((table) => `truncate vault.${table}`),
+  'delete from vault.erasure',
+  'delete from vault.erasure_position',
+  'insert into vault.erasure_position (through) values (0)',
+  `update vault.erasure set key_names = '{}'`,
+  `update vault.erasure set number = number + 1`,
+  'update vault.erasure_request set due_at = now()',
+  'update vault.restricted_key set keep_until = now()',
+  'delete from vault.subject_key',
 ];
 
 describe.each(LOGINS)('$user', ({ user, roles }) => {
   const own = roles as readonly string[];
 
   it('may do in the vault what its role says', async () => {
-    const reads = own.includes('vault_reader') || own.includes('vault_writer');
-    const READS = READ_BY_USERS.map((table) => `select from vault.${table}`);
-    expect(await otherThan(reads ? null : FORBIDDEN, user, READS)).toEqual([]);
+    const reads = ['vault_reader', 'vault_writer', 'vault_rotator'].some((role) => own.includes(role));
+    const READS = ['class_access', 'branch_key', 'subject_key'].map((table) => `select from vault.${table}`);
+    const erases = own.includes('vault_eraser');
+    expect(await otherThan(reads ? null : FORBIDDEN, user, erases ? READS.slice(0, 2) : READS)).toEqual([]);
+    const searches = own.includes('vault_reader') || own.includes('vault_writer');
+    const SEARCHES = OF_INDEXES.map((table) => `select from vault.${table}`);
+    expect(await otherThan(searches ? null : FORBIDDEN, user, SEARCHES)).toEqual([]);
     if (!own.includes('vault_writer')) {
       const adds = [key('contact'), branch('contact', 1), indexKey('customer-email')];
       expect(await otherThan(FORBIDDEN, user, adds)).toEqual([]);
     }
     expect(await otherThan(own.includes('vault_index_rotator') ? null : FORBIDDEN, user, ROTATES_INDEXES)).toEqual([]);
     if (!own.includes('vault_rotator')) expect(await otherThan(FORBIDDEN, user, ROTATION)).toEqual([]);
-    expect(await otherThan(FORBIDDEN, user, FOR_NOBODY)).toEqual([]);
+    if (!erases) expect(await otherThan(FORBIDDEN, user, ERASURE)).toEqual([]);
+    if (!erases && !own.includes('vault_rotator')) {
+      expect(await otherThan(FORBIDDEN, user, ['update vault.subject_key set wrapped = null'])).toEqual([]);
+    }
+    if (!erases && !own.includes('vault_restricted_reader') && !own.includes('vault_rotator')) {
+      expect(await otherThan(FORBIDDEN, user, ['select from vault.restricted_key'])).toEqual([]);
+    }
+    const seesPosition = reads || erases;
+    expect(
+      await otherThan(seesPosition ? null : FORBIDDEN, user, ['select through from vault.erasure_position']),
+    ).toEqual([]);
+    expect(await otherThan(FORBIDDEN, user, [...FOR_NOBODY, ...NOT_EVEN_ERASURE])).toEqual([]);
   });
 });
 

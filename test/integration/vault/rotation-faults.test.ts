@@ -80,7 +80,7 @@ describe('a run that dies', () => {
           kms: wrap(kms),
           now: [className],
           page: 2,
-        }).catch((error: Error) => expect(error.message).toBe('dead'));
+        }).catch((error: unknown) => expect(error).toMatchObject({ message: 'dead' }));
         died = isDead();
         expect(await closed(ring(), values)).toEqual([]);
         await ageRetired(owner);
@@ -134,7 +134,7 @@ describe('a branch key that is being destroyed', () => {
     expect(await postgresRotation(rotator).destroyBranch({ class: 'doomed', version: retired })).toBe(true);
     const writing = writer.query(insert(retired, 'W-2')).then(
       () => 'written',
-      (error: { code: string }) => error.code,
+      (error: unknown) => (error as { readonly code?: string }).code,
     );
     await waitsFor(writer);
     await rotator.query('commit');

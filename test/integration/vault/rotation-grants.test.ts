@@ -18,14 +18,9 @@ beforeAll(async () => {
 });
 
 /** SQLSTATE and rows that a statement of the rotator's changed, or how it ended; nothing of it stays. */
-async function outcome(sql: string, setUp = ''): Promise<number | string> {
+async function outcome(sql: string): Promise<number | string> {
   await rotator.query('begin');
   try {
-    if (setUp !== '') {
-      await rotator.query('rollback');
-      await owner.query(setUp);
-      await rotator.query('begin');
-    }
     return (await rotator.query(sql)).rowCount ?? 0;
   } catch (error) {
     return (error as { code: string }).code;
@@ -54,6 +49,19 @@ describe('vault_rotator', () => {
     expect(
       await outcome(`update vault.subject_key set wrapped = ${bytes} where subject_id = 'P-1' and class = 'contact'`),
     ).toBe(1);
+  });
+
+  it('wraps anew what is only kept because it must be, and does nothing else to it', async () => {
+    expect(await outcome(`update vault.restricted_key set branch_version = 2`)).toBe(0);
+    for (const sql of [
+      'select subject_hmac from vault.restricted_key',
+      'select keep_until from vault.restricted_key',
+      'update vault.restricted_key set keep_until = now()',
+      'delete from vault.restricted_key',
+      'insert into vault.restricted_key default values',
+    ]) {
+      expect(await outcome(sql), sql).toBe(FORBIDDEN);
+    }
   });
 
   it('adds later versions only, with their bytes', async () => {

@@ -104,6 +104,7 @@ describe('a branch key', () => {
     const branches = await rotation.vault.branches();
     const together = { ...rotation.vault, branches: async () => branches };
     const reports = await Promise.all([1, 2, 3].map(() => rotate(rotation, { vault: together, now: ['raced'] })));
+    expect(reports.map(({ failed }) => failed)).toEqual([false, false, false]);
     expect(reports.flatMap(({ rotated }) => rotated)).toEqual(['raced 2']);
     expect(await rotate(rotation)).toMatchObject({ failed: false });
     expect(await branchesOf(owner, 'raced')).toEqual(['1 retired 0', '2 active 4']);
@@ -200,7 +201,7 @@ describe('keys of persons', () => {
     const overtaken = {
       ...rotation.vault,
       rewrapSubjects: async (...args: Parameters<typeof rotation.vault.rewrapSubjects>) => {
-        for (const [row] of args[0]) if (isFirstOf.has(row.subject.id)) await erase(row.subject.id);
+        for (const [row] of args[1]) if (isFirstOf.has(row.subject.id)) await erase(row.subject.id);
         return rotation.vault.rewrapSubjects(...args);
       },
     };
@@ -212,6 +213,30 @@ describe('keys of persons', () => {
     expect((await closed(ring(), values)).map((line) => line.split(': ')[1])).toEqual(['erased', 'erased']);
     await ageRetired(owner);
     expect((await rotate(rotation)).destroyed).toEqual(['erased 1']);
+  });
+
+  it('that are only kept because they must be are wrapped anew, and open for whoever may open them', async () => {
+    const [value] = await sealed('kept', 3);
+    const { keyId } = value!.key;
+    await owner.query(
+      `insert into vault.restricted_key (class, key_id, version, subject_kind, subject_id, subject_hmac, branch_version, wrapped, keep_until)
+       select class, key_id, version, subject_kind, subject_id, sha256(''), branch_version, wrapped, now() + interval '9 years'
+         from vault.subject_key where key_id = $1`,
+      [keyId],
+    );
+    await owner.query('update vault.subject_key set wrapped = null where key_id = $1', [keyId]);
+    await rotate(rotation, { now: ['kept'], vault: { ...rotation.vault, rewrapSubjects: async () => 0 } });
+    await ageRetired(owner);
+    expect(await rotation.vault.destroyBranch({ class: 'kept', version: 1 })).toBe(false);
+    expect(await rotate(rotation)).toMatchObject({ rewrapped: 4, destroyed: ['kept 1'], failed: false });
+    const { rows } = await owner.query('select branch_version from vault.restricted_key where key_id = $1', [keyId]);
+    expect(rows).toEqual([{ branch_version: 2 }]);
+    expect(await closed(ring(), [value!])).toEqual(['of kept-0: erased']);
+    await owner.query(
+      'update vault.subject_key k set wrapped = r.wrapped, branch_version = r.branch_version from vault.restricted_key r where r.key_id = k.key_id and k.key_id = $1',
+      [keyId],
+    );
+    expect(await closed(ring(), [value!])).toEqual([]);
   });
 
   it('like case 48: of a person that is just being erased are passed over, without a wait', async () => {
@@ -246,6 +271,7 @@ describe('five rotations under load', () => {
     const work = async (name: string, minutes: number): Promise<void> => {
       const clock = movedClock();
       const own = ring({ clock });
+      // oxlint-disable-next-line no-unmodified-loop-condition -- the test ends it
       for (let turn = 0; !over; turns[name] = turn += 1) {
         // New persons and such that are there; old values and young ones.
         const id = turn % 3 === 0 ? `load-${turn % 20}` : `${name}-${turn}`;
