@@ -27,7 +27,7 @@ function resolved(value: unknown, keyArn: string): unknown {
   if (Array.isArray(value)) return value.map((item) => resolved(item, keyArn));
   const { Ref, 'Fn::Join': join, 'Fn::GetAtt': attribute, 'Fn::ImportValue': imported } = value as Functions;
   if (join !== undefined) return (resolved(join[1], keyArn) as string[]).join(join[0]);
-  const name = String(imported ?? attribute?.[0] ?? Ref ?? '');
+  const name = imported ?? attribute?.[0] ?? Ref ?? '';
   if (name === '') return Object.fromEntries(Object.entries(value).map(([key, it]) => [key, resolved(it, keyArn)]));
   if (name === 'AWS::Partition') return 'aws';
   if (name === 'AWS::AccountId') return ACCOUNT;
