@@ -36,6 +36,9 @@ export interface CallFaults {
   calm(): void;
 }
 
+/** So many calls pass between two faults: where calls are few, each would fail, and relays would do nothing but wait longer and longer. */
+const PASSES = 3;
+
 /** A seeded plan of what happens to calls. */
 export function callFaults(options: CallFaultsOptions): CallFaults {
   const { random, now } = options;
@@ -43,10 +46,15 @@ export function callFaults(options: CallFaultsOptions): CallFaults {
   const wait = (): number => options.everyMs * between(random, 0.3, 1.7);
   let due = now() + wait();
   let over = false;
+  let passed = 0;
   return {
     next() {
-      if (over || now() < due) return { kind: 'pass' };
+      if (over || now() < due || passed < PASSES) {
+        passed += 1;
+        return { kind: 'pass' };
+      }
       due = now() + wait();
+      passed = 0;
       const kind = deal();
       options.injected(kind);
       return faultOf(kind, options);

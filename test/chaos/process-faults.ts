@@ -34,8 +34,16 @@ export interface ProcessFaultsOptions {
   /** One transaction of a writer that stays open for seconds. */
   longTransaction(): Promise<void>;
   injected(kind: ProcessFault): void;
+  /** Messages taken by queues and acknowledged by consumers until now. */
+  progress(): number;
   readonly signal: AbortSignal;
 }
+
+/**
+ * Between two faults something gets done: on a machine so busy that processes need longer to start than faults to come, all would be dead most of the time,
+ * and faults would meet nobody. So many times the average time between two faults are waited for it at most, for what nobody can work on.
+ */
+const WAITS_FOR_WORK = 8;
 
 /** Injects one fault after another until the signal. Those that last (a freeze, a snapshot) overlap with the next ones. */
 export async function runProcessFaults(options: ProcessFaultsOptions): Promise<void> {
@@ -44,7 +52,10 @@ export async function runProcessFaults(options: ProcessFaultsOptions): Promise<v
   const lasting = new Set<Promise<void>>();
   const frozen = new Set<number>();
   while (!signal.aborted) {
+    const before = options.progress();
     await delay(options.everyMs * between(random, 0.5, 1.5), undefined, { signal }).catch(() => {});
+    const until = performance.now() + options.everyMs * WAITS_FOR_WORK;
+    while (!signal.aborted && options.progress() === before && performance.now() < until) await delay(20);
     if (signal.aborted) break;
     const kind = deal();
     const { lasts } = await inject(kind, options, frozen);

@@ -52,25 +52,25 @@ export async function runReplays(options: ReplaysOptions): Promise<number> {
     if (!options.mayBegin()) continue;
     const replaysAll: boolean = first && options.all;
     first = false;
-    const planned = replaysAll
+    const ended = replaysAll
       ? await replay(options, 'ledger', undefined)
       : await replay(options, deal(), options.aggregate(random));
-    if (planned === undefined && !signal.aborted) unfinished += 1;
-    if (planned !== undefined && planned > 0) options.injected(replaysAll ? REPLAY_OF_ALL : REPLAY);
+    if (!ended && !signal.aborted) unfinished += 1;
   }
   return unfinished;
 }
 
 /**
  * As the guide has it: start it paused, reset the consumer, remove its effects, resume, and end the run when all has been given out.
+ * It counts as met once it has messages: faults meet it from then on, and its end is waited for after them.
  *
- * @returns how many messages it had; undefined: it did not end
+ * @returns whether it ended
  */
 async function replay(
-  { stage, signal }: ReplaysOptions,
+  { stage, signal, injected }: ReplaysOptions,
   consumer: ConsumerName,
   aggregateId: string | undefined,
-): Promise<number | undefined> {
+): Promise<boolean> {
   const why = 'chaos';
   const scope = { aggregateType: 'account', ...(aggregateId !== undefined && { aggregateId }) };
   const patience = { until: performance.now() + PATIENCE_MS };
@@ -85,10 +85,10 @@ async function replay(
     (db) => startReplay(db, { destination: consumer, scope, paused: true, perSecond: 5_000 }, why),
     0,
   );
-  if (number === 0) return undefined;
+  if (number === 0) return false;
   // Not before it has registered.
   while (!(await look((db) => isRegistered(db, consumer), false))) {
-    if (signal.aborted || performance.now() > patience.until) return undefined;
+    if (signal.aborted || performance.now() > patience.until) return false;
     await delay(LOOK_MS);
   }
   await act(async (db) => void (await resetConsumer(db, consumer, scope, number, why)), undefined);
@@ -96,17 +96,22 @@ async function replay(
   await act((db) => resumeReplay(db, number, why), undefined);
   moved();
   let last = '';
+  let met = false;
   for (;;) {
     const before = performance.now();
     const seen = await look((db) => progressOf(db, number, consumer), undefined);
+    if (!met && seen !== undefined && seen.planned > 0) {
+      met = true;
+      injected(aggregateId === undefined ? REPLAY_OF_ALL : REPLAY);
+    }
     if (seen?.done === true && seen.waits === 0) {
       await act(async (db) => void (await endReplay(db, consumer, why)), undefined);
-      return seen.planned;
+      return true;
     }
     const now = JSON.stringify(seen);
     if (now !== last) moved();
     last = now;
-    if (signal.aborted || performance.now() > patience.until) return undefined;
+    if (signal.aborted || performance.now() > patience.until) return false;
     await delay(Math.max(LOOK_MS, 5 * (performance.now() - before)));
   }
 }

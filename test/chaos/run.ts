@@ -185,6 +185,7 @@ async function perform(
         }
       },
       injected: (kind) => injected(kind),
+      progress: () => taken.events + acknowledged,
       signal: storm.signal,
     }),
   );
