@@ -17,6 +17,7 @@ import {
   scriptOf,
 } from '../shared/database/index.ts';
 import { SealedOutboxError } from '../shared/errors/index.ts';
+import { giveVault, isVaultAccess, type VaultAccess } from '../shared/sealing/index.ts';
 
 const HELP = `Brings a database up to this version: applies the numbered SQL files that it lacks.
 
@@ -26,7 +27,8 @@ Usage: npm run migrate -- [--areas outbox,inbox] [--print [--logins <json>] [--c
                   personal data need vault, the sample service sample)
   --print         writes the SQL that is pending to the standard output and applies nothing, for those who run it with a tool of their own;
                   it records what it applied, so that this command finds it done
-  --logins <json> with --print: also the login users of the functions, as the output Logins of a stack with migrations: manual lists them
+  --logins <json> with --print: also the login users of the functions, as the output Logins of a stack with migrations: manual lists them;
+                  with the area vault also the classes and blind indexes that each gets in it
   --catalogue <file>
                   with --print: also the event types and routes that a module exports as "definition"
   --cluster <name>
@@ -41,10 +43,14 @@ others wait.
 Exit code: 0 applied or nothing to do, 1 failed (what was applied before stays), 2 wrong use.
 `;
 
+interface GivenLogin extends Login {
+  readonly vault?: VaultAccess;
+}
+
 interface Arguments {
   readonly areas: readonly string[];
   readonly print: boolean;
-  readonly logins: readonly Login[];
+  readonly logins: readonly GivenLogin[];
   /** Path of a module, or undefined. */
   readonly catalogue: string | undefined;
   readonly cluster: string | undefined;
@@ -69,27 +75,31 @@ function argumentsOf(words: readonly string[]): Arguments | null {
   for (const [name, value] of Object.entries({ logins, catalogue, cluster })) {
     if (value !== undefined && !print) throw new Error(`--${name} goes with --print: a deployment does it by itself.`);
   }
-  return { areas, print, logins: logins === undefined ? [] : loginsOf(logins), catalogue, cluster };
+  const given = logins === undefined ? [] : loginsOf(logins);
+  if (!areas.includes('vault') && given.some(({ vault }) => vault !== undefined)) {
+    throw new Error('--logins names classes of the vault: add vault to --areas.');
+  }
+  return { areas, print, logins: given, catalogue, cluster };
 }
 
-function loginsOf(json: string): readonly Login[] {
+function loginsOf(json: string): readonly GivenLogin[] {
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
     value = undefined;
   }
-  const whole = (it: unknown): it is Login => {
-    const { user, roles } = (it ?? {}) as Partial<Login>;
-    return typeof user === 'string' && Array.isArray(roles);
+  const whole = (it: unknown): it is GivenLogin => {
+    const { user, roles, vault } = (it ?? {}) as Partial<GivenLogin>;
+    return typeof user === 'string' && Array.isArray(roles) && (vault === undefined || isVaultAccess(vault));
   };
   if (Array.isArray(value) && value.every(whole)) return value;
-  throw new Error('--logins is no JSON list of {"user","roles","connections"}.');
+  throw new Error('--logins is no JSON list of {"user","roles","connections","vault"}.');
 }
 
-async function run({ areas, print, ...also }: Arguments): Promise<void> {
+async function run({ print, ...also }: Arguments): Promise<void> {
   const config = databaseConfig(process.env);
-  const migrations = await readMigrations(join(import.meta.dirname, '..', 'migrations'), areas);
+  const migrations = await readMigrations(join(import.meta.dirname, '..', 'migrations'), also.areas);
   const client = new pg.Client({ ...clientConfig(config), application_name: 'sealed-outbox-migrate' });
   // A connection that is lost says so in the query that waits for it; without a listener it would end the process.
   client.on('error', () => {});
@@ -118,11 +128,12 @@ async function run({ areas, print, ...also }: Arguments): Promise<void> {
 /** What a deployment does after the migrations. */
 async function installationScript(
   client: pg.Client,
-  { logins, catalogue, cluster }: Pick<Arguments, 'logins' | 'catalogue' | 'cluster'>,
+  { areas, logins, catalogue, cluster }: Omit<Arguments, 'print'>,
   auth: LoginAuth,
 ): Promise<string> {
   return scriptOf(client, async (db) => {
     await ensureLogins(db, logins, auth);
+    if (areas.includes('vault')) await giveVault(db, logins);
     if (catalogue !== undefined) {
       const { catalogueRows } = await import('../shared/events/index.ts');
       const { definition } = await import(pathToFileURL(resolve(catalogue)).href);

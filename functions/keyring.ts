@@ -1,12 +1,15 @@
 import { KMS } from '@aws-sdk/client-kms';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 import {
+  createIndexKeys,
   createKeyring,
   type ErasureLog,
   folderErasureLog,
+  type IndexKeys,
   type Keyring,
   type Kms,
   kmsKeys,
+  postgresIndexVault,
   postgresVault,
   type VaultPool,
 } from '../shared/sealing/index.ts';
@@ -78,16 +81,27 @@ function openedLater(open: () => Promise<ErasureLog>): ErasureLog {
   };
 }
 
+/** What a function works with where it does more than seal and open: the parts of its keyring. */
+export interface FunctionKeys {
+  /** The vault's name. */
+  readonly name: string;
+  readonly kms: Kms;
+  /** Undefined: erasures are written down nowhere. */
+  readonly erasures: ErasureLog | undefined;
+  readonly keyring: Keyring;
+  readonly indexKeys: IndexKeys;
+}
+
 /**
- * The keyring of a function: its keys are in the vault of `pool`'s database, wrapped by the KMS key of its environment. Make one for a
- * process, outside the handler: it keeps what it has loaded.
+ * The keys of a function: in the vault of `pool`'s database, wrapped by the KMS key of its environment. Make them once for a process, outside
+ * the handler: they keep what they have loaded.
  *
  * Counts `KmsErrors`, under the `Installation` that `OUTBOX_INSTALLATION` names.
  *
  * @throws KeyringConfigError (`KEYRING_CONFIG`)
  */
-export function functionKeyring(pool: VaultPool, env: Environment = process.env): Keyring {
-  const { vault, keyArn, erasureLog: place } = keyringConfig(env);
+export function functionKeys(pool: VaultPool, env: Environment = process.env): FunctionKeys {
+  const { vault: name, keyArn, erasureLog: place } = keyringConfig(env);
   const client = new KMS({
     // Whoever waits for keys decides whether to try again; the keyring gives a call up after 3 s.
     maxAttempts: 1,
@@ -98,18 +112,26 @@ export function functionKeyring(pool: VaultPool, env: Environment = process.env)
     write: (line) => process.stdout.write(`${line}\n`),
     now: Date.now,
   });
-  return createKeyring({
-    name: vault,
-    vault: postgresVault(pool),
-    kms: withErrorsCounted(kmsKeys({ client, keyArn }), metrics),
-    ...(place !== undefined && {
-      erasures: openedLater(async () => {
-        if ('folder' in place) return folderErasureLog(place.folder);
-        const { bucketErasureLog } = await import('./erasure-log.ts');
-        return bucketErasureLog(place.bucket, env);
-      }),
-    }),
-  });
+  const kms = withErrorsCounted(kmsKeys({ client, keyArn }), metrics);
+  const erasures = place && openedLater(() => logAt(place, env));
+  return {
+    name,
+    kms,
+    erasures,
+    keyring: createKeyring({ name, vault: postgresVault(pool), kms, ...(erasures && { erasures }) }),
+    indexKeys: createIndexKeys({ name, vault: postgresIndexVault(pool), kms }),
+  };
+}
+
+/** The keyring alone. @throws KeyringConfigError (`KEYRING_CONFIG`) */
+export function functionKeyring(pool: VaultPool, env: Environment = process.env): Keyring {
+  return functionKeys(pool, env).keyring;
+}
+
+async function logAt(place: NonNullable<KeyringConfig['erasureLog']>, env: Environment): Promise<ErasureLog> {
+  if ('folder' in place) return folderErasureLog(place.folder);
+  const { bucketErasureLog } = await import('./erasure-log.ts');
+  return bucketErasureLog(place.bucket, env);
 }
 
 /** Each call that fails is one `KmsErrors` (Count), whatever the keyring then makes of it: with a key in memory nobody else may notice. */

@@ -13,6 +13,8 @@ export interface Stage {
   /** Whether queues and logs outlive their stack. */
   readonly keepsData: boolean;
   readonly apiAccess: 'iam' | 'open';
+  /** How long an erasure that was asked for can be cancelled. */
+  readonly erasureDelay: Duration;
   /** Time-out of consumers. The queue's visibility time-out is six times as long. */
   readonly consumerTimeout: Duration;
   /** How long a consumer's database may be away before messages become dead letters. */
@@ -57,6 +59,7 @@ export const stages: Readonly<Record<StageName, Stage>> = {
     keepsData: false,
     retention: { outbox: OUTBOX, inbox: INBOX, archive: true },
     apiAccess: 'open',
+    erasureDelay: Duration.seconds(0),
     // What can be neither applied nor held reaches the dead-letter queue after three receives of 30 s instead of 120 of 180 s.
     consumerTimeout: Duration.seconds(5),
     consumerOutage: Duration.seconds(90),
@@ -71,6 +74,7 @@ export const stages: Readonly<Record<StageName, Stage>> = {
   dev: {
     ...onAws,
     name: 'dev',
+    erasureDelay: Duration.seconds(0),
     relayMode: 'drain',
     logRetention: RetentionDays.ONE_WEEK,
     keepsData: false,
@@ -82,6 +86,8 @@ export const stages: Readonly<Record<StageName, Stage>> = {
   prod: {
     ...onAws,
     name: 'prod',
+    // For mistakes and stolen credentials: somebody sees the alarm on the rate before it is too late.
+    erasureDelay: Duration.days(1),
     relayMode: 'continuous',
     logRetention: RetentionDays.THREE_MONTHS,
     keepsData: true,

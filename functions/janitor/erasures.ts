@@ -1,24 +1,12 @@
 import { S3 } from '@aws-sdk/client-s3';
 import { createPool, type DatabaseConfig } from '../../shared/database/index.ts';
 import type { Walk } from '../../shared/retention/index.ts';
-import {
-  type Announce,
-  erasureWalk,
-  folderErasureLog,
-  personErased,
-  s3ErasureLog,
-} from '../../shared/sealing/index.ts';
+import { erasureWalk, folderErasureLog, s3ErasureLog } from '../../shared/sealing/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
+import { announceErased } from '../erasure.ts';
 import type { ErasureConfig } from './config.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The janitor needs no catalogue: the database knows the type, where `personErasedEvent` is in it. */
-const announce: Announce = async (tx, erased) => {
-  const { type, aggregate, data } = personErased(erased);
-  const event = { type, schema_version: 1, aggregate_type: aggregate.type, aggregate_id: aggregate.id, data };
-  await tx.query('select from outbox.append($1::jsonb)', [JSON.stringify([event])]);
-};
 
 /** The walk through what is left of erasures, and what ends its connections. */
 export function openErasures(
@@ -40,7 +28,7 @@ export function openErasures(
   const erasureLog =
     address.kind === 's3' ? s3ErasureLog({ client, bucket: address.bucket }) : folderErasureLog(address.path);
   return {
-    walk: erasureWalk({ pool, log: erasureLog, erasable, announce, metrics }),
+    walk: erasureWalk({ pool, log: erasureLog, erasable, announce: announceErased, metrics }),
     async close() {
       client.destroy();
       await pool.end();

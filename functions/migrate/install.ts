@@ -9,9 +9,9 @@ import {
   recordCluster,
 } from '../../shared/database/index.ts';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
+import { giveVault } from '../../shared/sealing/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
 import type { FunctionLogin } from './logins.ts';
-import { giveVault } from './vault-access.ts';
 
 export interface InstallOptions {
   /** Holds `outbox/`, `inbox/`, `vault/` and `sample/` with their numbered SQL. */

@@ -1,16 +1,10 @@
 import type { Login } from '../../shared/database/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
+import { isVaultAccess, type VaultAccess } from '../../shared/sealing/index.ts';
 
 /** A login, and the classes of sealed data that it gets in the vault: exactly these, and none where nothing is said. */
 export interface FunctionLogin extends Login {
-  readonly vault?: {
-    /** Classes whose keys it reads. */
-    readonly reads: readonly string[];
-    /** Classes of which it also creates keys of persons, and the first branch key. */
-    readonly creates: readonly string[];
-    /** Blind indexes whose values it computes, each with its class. */
-    readonly indexes?: Readonly<Record<string, string>>;
-  };
+  readonly vault?: VaultAccess;
 }
 
 /**
@@ -38,14 +32,7 @@ function isLogin(value: unknown): value is FunctionLogin {
   if (typeof value !== 'object' || value === null) return false;
   const { user, roles, connections, vault } = value as Record<string, unknown>;
   const limited = connections === undefined || (Number.isInteger(connections) && Number(connections) >= 1);
-  return limited && typeof user === 'string' && areNames(roles) && (vault === undefined || areClasses(vault));
-}
-
-function areClasses(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const { reads, creates, indexes = {} } = value as Record<string, unknown>;
-  const named = typeof indexes === 'object' && indexes !== null && !Array.isArray(indexes);
-  return areNames(reads) && areNames(creates) && named && areNames(Object.values(indexes));
+  return limited && typeof user === 'string' && areNames(roles) && (vault === undefined || isVaultAccess(vault));
 }
 
 function areNames(value: unknown): value is string[] {

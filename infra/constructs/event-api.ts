@@ -1,18 +1,22 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { AccessLogFormat } from 'aws-cdk-lib/aws-apigateway';
 import {
+  type CfnStage,
   HttpApi,
   type HttpMethod,
   HttpNoneAuthorizer,
+  type HttpRoute,
   HttpStage,
   type IHttpRouteAuthorizer,
   LogGroupLogDestination,
 } from 'aws-cdk-lib/aws-apigatewayv2';
 import { HttpIamAuthorizer } from 'aws-cdk-lib/aws-apigatewayv2-authorizers';
 import { HttpLambdaIntegration } from 'aws-cdk-lib/aws-apigatewayv2-integrations';
+import type { IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
+import { ACCESS_LOG } from './access-log.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
 
@@ -31,6 +35,8 @@ export interface EventApiProps extends FunctionDefaults {
    */
   readonly connections?: number;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Routes that take fewer requests than the 500 a second of the others; what is more is answered with 429. */
+  readonly limits?: Readonly<Record<string, { readonly perSecond: number; readonly burst: number }>>;
 }
 
 /** An HTTP API whose function writes business rows and their events in one transaction. */
@@ -38,6 +44,7 @@ export class EventApi extends Construct {
   readonly api: HttpApi;
   readonly function: LambdaFunction;
   readonly url: string;
+  private readonly routes = new Map<string, HttpRoute>();
 
   constructor(scope: Construct, id: string, props: EventApiProps) {
     super(scope, id);
@@ -67,7 +74,8 @@ export class EventApi extends Construct {
     });
     for (const route of props.routes) {
       const [method, path] = route.split(' ') as [HttpMethod, string];
-      this.api.addRoutes({ path, methods: [method], integration });
+      const [added] = this.api.addRoutes({ path, methods: [method], integration });
+      if (added !== undefined) this.routes.set(route, added);
     }
     const stage = new HttpStage(this, 'Stage', {
       httpApi: this.api,
@@ -78,19 +86,37 @@ export class EventApi extends Construct {
         destination: new LogGroupLogDestination(
           new LogGroup(this, 'AccessLogs', { retention: props.logRetention ?? RetentionDays.ONE_MONTH }),
         ),
-        // The route and not the path: what callers put into a path stays out of the logs.
-        format: AccessLogFormat.custom(
-          JSON.stringify({
-            requestId: '$context.requestId',
-            time: '$context.requestTime',
-            route: '$context.routeKey',
-            status: '$context.status',
-            latencyMs: '$context.responseLatency',
-            error: '$context.integrationErrorMessage',
-          }),
-        ),
+        format: AccessLogFormat.custom(JSON.stringify(ACCESS_LOG)),
       },
     });
+    this.limit(stage, props.limits ?? {});
     this.url = stage.url;
+  }
+
+  /**
+   * Lets somebody call these routes, and no others of the API. Only where requests are signed.
+   *
+   * @throws RangeError for a route that the API does not have
+   */
+  grantCall(grantee: IGrantable, ...routes: readonly string[]): void {
+    for (const route of routes) this.routeOf(route).grantInvoke(grantee);
+  }
+
+  private limit(stage: HttpStage, limits: NonNullable<EventApiProps['limits']>): void {
+    const settings = Object.entries(limits).map(([route, { perSecond, burst }]) => {
+      // The stage names routes that must be there before.
+      stage.node.addDependency(this.routeOf(route));
+      return [route, { ThrottlingRateLimit: perSecond, ThrottlingBurstLimit: burst }] as const;
+    });
+    if (settings.length === 0) return;
+    (stage.node.defaultChild as CfnStage).routeSettings = Object.fromEntries(settings);
+  }
+
+  private routeOf(route: string): HttpRoute {
+    const found = this.routes.get(route);
+    if (found !== undefined) return found;
+    throw new RangeError(
+      `${this.node.path}: there is no route "${route}". It has ${[...this.routes.keys()].join(', ')}.`,
+    );
   }
 }

@@ -3,6 +3,7 @@ import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
+import { defineErasable } from '../../shared/sealing/index.ts';
 import {
   type DatabaseConnection,
   type EventArchive,
@@ -47,6 +48,20 @@ export interface ServiceStackProps extends StackProps {
 
 /** Classes of personal data in the sample. */
 const CLASSES = ['contact', 'tax', 'bank'];
+const CUSTOMER = { kind: 'customer', key: 'id' } as const;
+/** What the API clears of a customer who is erased; a test holds it against the sample. */
+const ERASABLE = defineErasable([
+  {
+    ...CUSTOMER,
+    table: 'sample.customer',
+    subject: 'id',
+    class: 'contact',
+    columns: ['name', 'email', 'email_index', 'address'],
+  },
+  { ...CUSTOMER, table: 'sample.customer', subject: 'id', class: 'tax', columns: ['tax_id'] },
+  { ...CUSTOMER, table: 'sample.customer', subject: 'id', class: 'bank', columns: ['iban'] },
+  { ...CUSTOMER, table: 'sample.invoice', subject: 'customer_id', class: 'contact', columns: ['note', 'descriptions'] },
+]);
 
 /** What runs: the outbox, the sample service that writes invoices, the ledger, analytics and notifications that read them, and the alarms. */
 export class ServiceStack extends Stack {
@@ -110,15 +125,27 @@ export class ServiceStack extends Stack {
     const invoices = new EventApi(this, 'Invoices', {
       ...defaults,
       entry: 'functions/sample/api/index.ts',
-      routes: ['POST /invoices', 'GET /invoices/{id}', 'POST /invoices/{id}/payments', 'GET /openapi.json'],
+      routes: [
+        'POST /invoices',
+        'POST /invoices/search',
+        'GET /invoices/{id}',
+        'POST /invoices/{id}/payments',
+        'DELETE /customers/{id}',
+        'GET /openapi.json',
+      ],
+      // Whoever may search could try addresses, and whoever may erase, erase everybody.
+      limits: {
+        'POST /invoices/search': { perSecond: 5, burst: 10 },
+        'DELETE /customers/{id}': { perSecond: 1, burst: 5 },
+      },
       database,
       login: {
         user: 'sealed_api',
-        roles: ['sample_api', 'outbox_writer'],
-        sealing: { keys, seals: CLASSES },
+        roles: ['sample_api', 'sample_eraser', 'outbox_writer'],
+        sealing: { keys, seals: CLASSES, indexes: { 'customer-email': 'contact' }, erases: true },
       },
       access: stage.apiAccess,
-      environment: props.apiEnvironment,
+      environment: { ...props.apiEnvironment, ERASURE_DELAY_SECONDS: String(stage.erasureDelay.toSeconds()) },
     });
     const janitor = new Janitor(this, 'Janitor', {
       ...defaults,
@@ -128,7 +155,8 @@ export class ServiceStack extends Stack {
       archive: props.archive,
       // A client that repeats a request does so within minutes.
       also: { 'sample.prune_idempotency': Duration.days(7) },
-      roles: ['sample_janitor'],
+      roles: ['sample_janitor', 'sample_eraser'],
+      erasable: ERASABLE,
       sealing: { keys, rotates: CLASSES, erases: true },
     });
     const queues = { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue };

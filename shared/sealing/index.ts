@@ -91,5 +91,6 @@ export type { SealingPlan } from './schema/plan.ts';
 export { SealingSchemaError, type SealingSchemaErrorCode } from './schema/schema-error.ts';
 export { sealingPlan } from './schema/sealing-plan.ts';
 export { wireSchema } from './schema/wire.ts';
+export { giveVault, isVaultAccess, type VaultAccess } from './vault-access.ts';
 export { type KeyedPlace, openValue, reseal, sealValue, type SubjectKey, subjectKey } from './value.ts';
 export { type Subject, unwrapSubjectKey, wrapSubjectKey, type WrappingContext } from './wrapped-key.ts';

@@ -4,7 +4,7 @@ export const TEMPLATE = 'sealed_outbox_template';
 
 /** The users of the functions, as the deployment creates them, and one for each role that no function has yet. */
 export const LOGINS = [
-  { user: 'sealed_api', roles: ['outbox_writer', 'sample_api', 'vault_writer'] },
+  { user: 'sealed_api', roles: ['outbox_writer', 'sample_api', 'sample_eraser', 'vault_writer', 'vault_eraser'] },
   { user: 'sealed_relay', roles: ['outbox_relay'] },
   { user: 'sealed_ledger', roles: ['inbox_consumer', 'sample_ledger', 'vault_reader'] },
   { user: 'sealed_analytics', roles: ['inbox_consumer', 'sample_analytics'] },

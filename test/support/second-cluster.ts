@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { createDatabase, MIGRATOR, startPostgres } from '../../local/postgres.ts';
+import { createDatabase, type LocalPostgresOptions, MIGRATOR, startPostgres } from '../../local/postgres.ts';
 import { ensureLogins, migrate, readMigrations } from '../../shared/database/index.ts';
 import { LOGINS, type TestUser } from './logins.ts';
 
@@ -11,8 +11,8 @@ export interface SecondCluster {
 }
 
 /** A PostgreSQL of its own with a freshly migrated database: its transaction ids start over. Called in a test, and stopped after it. */
-export async function secondCluster(): Promise<SecondCluster> {
-  const server = await startPostgres();
+export async function secondCluster(options: LocalPostgresOptions = {}): Promise<SecondCluster> {
+  const server = await startPostgres(options);
   const open: pg.Pool[] = [];
   onTestFinished(async () => {
     await Promise.allSettled(open.map((pool) => pool.end()));

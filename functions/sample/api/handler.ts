@@ -3,7 +3,7 @@ import type { Context } from 'aws-lambda';
 import { isDatabaseAway } from './connection.ts';
 import { type Answer, problemAnswer, ProblemError, sealingProblem, unavailable } from './problem.ts';
 import type { HttpEvent } from './request.ts';
-import { routeOf } from './routes.ts';
+import { routeOf, shownPath } from './routes.ts';
 import type { Service } from './service.ts';
 import { inRequestSpan } from './trace.ts';
 
@@ -27,7 +27,7 @@ async function answerTo(service: Service, event: HttpEvent): Promise<Answer> {
   try {
     return await routeOf(event)(service, event);
   } catch (error) {
-    return problemAnswer(problemOf(service, error), event.rawPath);
+    return problemAnswer(problemOf(service, error), shownPath(event.rawPath));
   }
 }
 

@@ -2,7 +2,10 @@ import { Logger } from '@aws-lambda-powertools/logger';
 import { v7 } from 'uuid';
 import { createPool, databaseConfig } from '../../../shared/database/index.ts';
 import { createOutbox } from '../../../shared/outbox/index.ts';
-import { functionKeyring } from '../../keyring.ts';
+import { functionErasure } from '../../erasure.ts';
+import { functionKeys } from '../../keyring.ts';
+import { classes } from '../catalogue/classes.ts';
+import { erasable } from '../catalogue/erasable.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { callerRules } from './caller.ts';
 import { createHandler } from './handler.ts';
@@ -16,12 +19,15 @@ const pool = createPool(databaseConfig(process.env), {
   statementTimeoutMs: 10_000,
   log,
 });
-const keyring = functionKeyring(pool);
+const keys = functionKeys(pool);
+const { keyring, indexKeys } = keys;
 
 export const handler = createHandler({
   pool,
   outbox: createOutbox({ catalogue, keyring }),
   keyring,
+  indexKeys,
+  erasure: functionErasure(pool, keys, { classes, erasable }),
   callers: callerRules(process.env),
   log,
   newId: () => v7(),

@@ -1,7 +1,7 @@
 import type { DataOf } from '../../../shared/events/index.ts';
 import type { Writer } from '../../../shared/outbox/index.ts';
-import type { SealingKeys } from '../../../shared/sealing/index.ts';
-import { classes, customerSubject, type DataClass } from '../catalogue/classes.ts';
+import type { BlindIndexes, SealingKeys } from '../../../shared/sealing/index.ts';
+import { classes, customerEmail, customerSubject, type DataClass } from '../catalogue/classes.ts';
 import type { definition } from '../catalogue/definition.ts';
 import { keyOf, sealRow } from '../sealed-rows.ts';
 import type { SealAnswer } from './idempotency.ts';
@@ -14,10 +14,11 @@ import type { Unit } from './unit-of-work.ts';
 
 export type IssueInvoice = DataOf<typeof schemas.issueInvoice>;
 
-/** The customer's keys, for the event and for the rows. */
+/** The customer's keys, for the event and for the rows, and that of the index by which the customer is found. */
 export interface PreparedInvoice {
   readonly writer: Writer<typeof definition>;
   readonly keys: SealingKeys;
+  readonly indexes: BlindIndexes;
 }
 
 /** Loads the customer's keys, and creates those that are missing. Before the transaction: it may wait for the vault and for KMS. */
@@ -26,7 +27,8 @@ export async function prepareInvoice(service: Service, { customerId }: IssueInvo
   const needed = (Object.keys(classes) as DataClass[]).map((className) => ({ class: className, subject }));
   // The writer finds them in the keyring's memory: one read of the vault for both.
   const keys = await service.keyring.keysToSeal(needed);
-  return { keys, writer: await service.outbox.prepare({ subjects: [subject], types: ['invoice.issued'] }) };
+  const indexes = await service.indexKeys.load([customerEmail]);
+  return { keys, indexes, writer: await service.outbox.prepare({ subjects: [subject], types: ['invoice.issued'] }) };
 }
 
 /** How the answer to the request with this idempotency key is kept. */
@@ -46,7 +48,7 @@ export function sealInvoiceAnswer({ keys }: PreparedInvoice, key: string, { cust
 export async function issueInvoice(
   service: Service,
   { tx, metadata }: Unit,
-  { writer, keys }: PreparedInvoice,
+  { writer, keys, indexes }: PreparedInvoice,
   body: IssueInvoice,
 ): Promise<Answer> {
   const { customerId, customer, note, currency, dueOn } = body;
@@ -70,11 +72,20 @@ export async function issueInvoice(
   const { name, email, address, taxId, iban } = customer;
   const person = sealRow(CUSTOMER, customerId, keys, subject, { name, email, address, tax_id: taxId, iban });
   await tx.query(
-    `insert into sample.customer (id, name, email, address, tax_id, iban) values ($1, $2, $3, $4, $5, $6)
+    `insert into sample.customer (id, name, email, email_index, address, tax_id, iban)
+     values ($1, $2, $3, $4, $5, $6, $7)
      on conflict (id) do update
-       set name = excluded.name, email = excluded.email, address = excluded.address, tax_id = excluded.tax_id,
-           iban = excluded.iban, updated_at = now()`,
-    [customerId, person.name, person.email, person.address, person.tax_id, person.iban],
+       set name = excluded.name, email = excluded.email, email_index = excluded.email_index, address = excluded.address,
+           tax_id = excluded.tax_id, iban = excluded.iban, updated_at = now()`,
+    [
+      customerId,
+      person.name,
+      person.email,
+      indexes.valueOf(customerEmail, email),
+      person.address,
+      person.tax_id,
+      person.iban,
+    ],
   );
   const lines = body.lines.map(({ quantity, unitPriceMinor }) => ({ quantity, unitPriceMinor }));
   const descriptions = body.lines.map(({ description }) => description);

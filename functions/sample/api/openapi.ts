@@ -10,13 +10,13 @@ const problem = (description: string, headers?: Record<string, unknown>) => ({
 });
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 
-const idParameter = {
+const idOf = (what: string) => ({
   name: 'id',
   in: 'path',
   required: true,
-  description: 'The id of the invoice.',
+  description: `The id of the ${what}.`,
   schema: { type: 'string' },
-};
+});
 const idempotencyParameter = {
   name: 'Idempotency-Key',
   in: 'header',
@@ -57,7 +57,7 @@ export const openApi = {
   openapi: '3.1.0',
   info: {
     title: 'Invoices',
-    version: '2.0.0',
+    version: '2.1.0',
     description: 'The sample service of Sealed Outbox. Amounts are whole numbers of minor units (cents).',
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
@@ -84,11 +84,28 @@ export const openApi = {
         },
       },
     },
+    '/invoices/search': {
+      post: {
+        operationId: 'searchInvoices',
+        summary: "Find invoices by their customer's e-mail",
+        description:
+          'In any spelling: case, spaces, the kinds of i and s, and full-width letters mean nothing. Called seldom: the gateway limits it.',
+        requestBody: { required: true, content: json('searchInvoices') },
+        responses: {
+          200: {
+            description: 'The invoices, or none. Personal values are masked unless the caller may see them.',
+            content: json('foundInvoices'),
+          },
+          ...bodyProblems,
+          ...failures,
+        },
+      },
+    },
     '/invoices/{id}': {
       get: {
         operationId: 'readInvoice',
         summary: 'Read an invoice',
-        parameters: [idParameter],
+        parameters: [idOf('invoice')],
         responses: {
           200: {
             description: 'The invoice. Personal values are masked unless the caller may see them.',
@@ -103,7 +120,7 @@ export const openApi = {
       post: {
         operationId: 'recordPayment',
         summary: 'Record a payment',
-        parameters: [idParameter, idempotencyParameter, traceParameter],
+        parameters: [idOf('invoice'), idempotencyParameter, traceParameter],
         requestBody: { required: true, content: json('recordPayment') },
         responses: {
           201: {
@@ -115,6 +132,27 @@ export const openApi = {
           404: problem('There is no such invoice.'),
           409: problem('More than what is owed, or the idempotency key belongs to another request.'),
           ...failures,
+        },
+      },
+    },
+    '/customers/{id}': {
+      delete: {
+        operationId: 'eraseCustomer',
+        summary: "Erase a customer's personal data",
+        description:
+          'Destroys the keys of what is sealed about the customer, wherever it is, and says what the law has kept until when. A repeat does nothing more. Invoices stay, without what is personal.',
+        parameters: [idOf('customer')],
+        responses: {
+          200: { description: 'Done. person.erased is on its way.', content: json('erasure') },
+          202: {
+            description: 'Asked for. It is done at `until` and can be cancelled before.',
+            content: json('erasure'),
+          },
+          404: problem('There is no such customer, or nothing sealed about one.'),
+          500: problem('Something went wrong; it is not known whether the erasure was recorded. Repeat the request.'),
+          503: problem('The database, the keys, or the log of erasures is away. Repeat the request.', {
+            'Retry-After': text('Seconds to wait.'),
+          }),
         },
       },
     },

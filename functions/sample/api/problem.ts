@@ -75,6 +75,7 @@ export interface Answer {
   readonly body: string;
 }
 
+/** @param path that holds nothing but names of the API and ids */
 export function problemAnswer(error: ProblemError, path: string): Answer {
   const { status, title } = KINDS[error.kind];
   return {
@@ -85,7 +86,7 @@ export function problemAnswer(error: ProblemError, path: string): Answer {
       title,
       status,
       detail: error.message,
-      instance: encodeURI(path.toWellFormed()),
+      instance: path,
       ...(error.violations.length > 0 ? { errors: error.violations } : {}),
     }),
   };

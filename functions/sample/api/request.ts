@@ -21,7 +21,7 @@ export interface HttpEvent {
 /** More than the largest invoice needs; far below what a queue takes. Bytes. */
 export const MAX_BODY_BYTES = 262_144;
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 
 /** The gateway sends header names in lower case; a caller in tests or behind another gateway may not. */
@@ -30,10 +30,13 @@ export function header(event: HttpEvent, name: string): string | undefined {
   return found?.[1];
 }
 
-/** @throws ProblemError 404: an id that is no UUID names nothing. */
-export function pathId(event: HttpEvent): string {
+/**
+ * @param what the path names, for the answer
+ * @throws ProblemError 404: an id that is no UUID names nothing
+ */
+export function pathId(event: HttpEvent, what: 'invoice' | 'customer' = 'invoice'): string {
   const id = event.pathParameters?.['id'] ?? '';
-  if (!UUID.test(id)) throw new ProblemError('not-found', 'There is no invoice with this id.');
+  if (!UUID.test(id)) throw new ProblemError('not-found', `There is no ${what} with this id.`);
   return id.toLowerCase();
 }
 

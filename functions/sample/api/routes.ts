@@ -1,13 +1,15 @@
 import { revalidate } from '../../../shared/database/index.ts';
 import { seesClearValues } from './caller.ts';
+import { eraseCustomer } from './erase-customer.ts';
 import { answerOnce, type RequestHashes, requestHashes, type SealAnswer } from './idempotency.ts';
 import { issueInvoice, prepareInvoice, sealInvoiceAnswer } from './issue-invoice.ts';
 import { openApiText } from './openapi.ts';
 import { type Answer, ProblemError } from './problem.ts';
 import { readInvoice } from './read-invoice.ts';
 import { recordPayment } from './record-payment.ts';
-import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId } from './request.ts';
+import { bodyBytes, type HttpEvent, idempotencyKey, parseBody, pathId, UUID } from './request.ts';
 import { openRepeat } from './sealed-answer.ts';
+import { searchInvoices } from './search-invoices.ts';
 import type { Service } from './service.ts';
 import { traceMetadata } from './trace.ts';
 import { type Unit, unitOfWork } from './unit-of-work.ts';
@@ -29,6 +31,12 @@ export const routes: Readonly<Record<string, Route>> = {
       seal: sealInvoiceAnswer(prepared, key, body),
     });
   },
+  // A search is a POST: what is in a URL is in the logs of all on the way.
+  'POST /invoices/search': async (service, event) => {
+    const body = parseBody(bodyBytes(event), 'searchInvoices');
+    await revalidate(service.pool);
+    return searchInvoices(service, body, seesClearValues(service.callers, event));
+  },
   'GET /invoices/{id}': async (service, event) => {
     const id = pathId(event);
     await revalidate(service.pool);
@@ -45,6 +53,11 @@ export const routes: Readonly<Record<string, Route>> = {
       hashes: requestHashes('POST', `/invoices/${id}/payments`, bytes),
       work: (unit) => recordPayment(service, unit, id, body),
     });
+  },
+  'DELETE /customers/{id}': async (service, event) => {
+    const id = pathId(event, 'customer');
+    await revalidate(service.pool);
+    return eraseCustomer(service, id);
   },
   'GET /openapi.json': async () => ({
     status: 200,
@@ -83,6 +96,16 @@ export function routeOf(event: HttpEvent): Route {
     });
   }
   throw new ProblemError('not-found', 'There is nothing at this path.');
+}
+
+const words = new Set(Object.keys(routes).flatMap((key) => key.split('/').slice(1)));
+
+/** A path as an answer may repeat it: callers log answers, and what else they put into a path may be personal. */
+export function shownPath(path: string): string {
+  return path
+    .split('/')
+    .map((part) => (part === '' || words.has(part) || UUID.test(part) ? part : '-'))
+    .join('/');
 }
 
 function matches(template: string, path: string): boolean {

@@ -41,8 +41,20 @@ const recordPayment = {
   properties: { amountMinor },
 } as const;
 
+/** Body of `POST /invoices/search`. The e-mail in any spelling: it is looked for, not kept. */
+const searchInvoices = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['email'],
+  properties: {
+    email: { type: 'string', minLength: 1, maxLength: 254 },
+    limit: { type: 'integer', minimum: 1, maximum: 100, description: 'How many at most; 20 without it.' },
+    after: { ...uuid, description: '`next` of the page before.' },
+  },
+} as const;
+
 /** What requests are checked against: compiled by `npm run generate`, published in the OpenAPI document. */
-export const schemas = { issueInvoice, recordPayment };
+export const schemas = { issueInvoice, recordPayment, searchInvoices };
 
 const status = { type: 'string', enum: ['open', 'paid'] } as const;
 const time = { type: 'string', format: 'date-time' } as const;
@@ -123,6 +135,48 @@ const payment = {
   },
 } as const;
 
+const foundInvoices = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['invoices', 'next'],
+  properties: {
+    invoices: { type: 'array', maxItems: 100, description: 'Newest first.', items: invoice },
+    next: {
+      type: ['string', 'null'],
+      description: 'Send it as `after` for the page that follows; null: this was the last.',
+    },
+  },
+} as const;
+
+const timeOrNull = { type: ['string', 'null'], format: 'date-time' } as const;
+
+const erasure = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['customerId', 'outcome', 'classes'],
+  properties: {
+    customerId: uuid,
+    outcome: { type: 'string', enum: ['done', 'waiting'] },
+    classes: {
+      type: 'array',
+      description:
+        'What becomes of each class of data. `erased`: nobody opens it any more. `restricted`: the law has it kept; closed to all readers now, destroyed at ' +
+        '`until`. `waiting`: nothing has happened yet, it will at `until`, and what must be kept then is destroyed at `keptUntil`.',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['class', 'state', 'until', 'keptUntil'],
+        properties: {
+          class: { type: 'string', enum: ['contact', 'tax', 'bank'] },
+          state: { type: 'string', enum: ['erased', 'restricted', 'waiting'] },
+          until: timeOrNull,
+          keptUntil: timeOrNull,
+        },
+      },
+    },
+  },
+} as const;
+
 /** RFC 9457. */
 const problem = {
   type: 'object',
@@ -148,4 +202,4 @@ const problem = {
 } as const;
 
 /** What answers look like. */
-export const responseSchemas = { invoice, payment, problem };
+export const responseSchemas = { invoice, foundInvoices, payment, erasure, problem };

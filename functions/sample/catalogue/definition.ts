@@ -1,4 +1,5 @@
 import { defineCatalogue, upcaster } from '../../../shared/events/index.ts';
+import { personErasedEvent } from '../../../shared/sealing/index.ts';
 import { invoiceIssued1, invoiceIssued2 } from './invoice-issued.ts';
 import { invoicePaid1 } from './invoice-paid.ts';
 import { invoicePaymentRecorded1 } from './invoice-payment-recorded.ts';
@@ -6,7 +7,7 @@ import { invoicePaymentRecorded1 } from './invoice-payment-recorded.ts';
 /**
  * The events of the sample invoice service. The ledger reads all of them in order: it builds on each one before. Analytics reads the same
  * ones through EventBridge and only counts. Notifications only want to
- * know that an invoice was issued.
+ * know that an invoice was issued, and who is not to be named any more.
  */
 export const definition = defineCatalogue({
   source: '/invoices',
@@ -36,5 +37,7 @@ export const definition = defineCatalogue({
       whenParked: 'block',
       destinations: ['ledger', 'analytics'],
     },
+    // Not to the ledger: its queue carries one aggregate type, and what it keeps of a person is sealed.
+    'person.erased': personErasedEvent('notifications'),
   },
 });

@@ -1,5 +1,6 @@
 import { type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
-import type { Keyring } from '../../../shared/sealing/index.ts';
+import { erasedPersonsHandler, type Keyring } from '../../../shared/sealing/index.ts';
+import { erasableNotes } from '../catalogue/erasable.ts';
 import type { catalogue } from '../catalogue/index.ts';
 import type { AcceptedMail, MailClient } from './mail-client.ts';
 import { invoiceNotice } from './notice.ts';
@@ -11,7 +12,7 @@ const onlyId = ({ id }: AcceptedMail): RecordedMail => ({ id, to: null });
 
 /**
  * One mail for each invoice: sent before the transaction, under a key that stays the same, and noted in it. None for a customer who was
- * erased.
+ * erased, of whom the notes no longer say where a mail went.
  */
 export function notificationHandlers(mail: MailClient, keyring: Keyring): Handlers<typeof catalogue> {
   return {
@@ -29,8 +30,11 @@ export function notificationHandlers(mail: MailClient, keyring: Keyring): Handle
         return withKeys(keyring, recorded);
       },
       handle: async (event, { tx, before: sent }) => {
-        if (sent !== undefined) await noteSent(tx, event, sent.id, recipientFor(event, sent));
+        if (sent === undefined) return;
+        const { customerId } = event.data;
+        await noteSent(tx, event, sent.id, { customerId, sealed: recipientFor(event, sent) });
       },
     }),
+    'person.erased': erasedPersonsHandler(erasableNotes),
   };
 }

@@ -75,8 +75,10 @@ export function createKeyring(options: KeyringOptions): Keyring {
     const answer = await vault.read(persons, names);
     access = { classes: new Set(answer.classes), askedAt };
     const listing = await erased?.beyond(answer.erasedThrough ?? 0);
-    if (listing === undefined) return [answer, askedAt, listing];
-    const subjects = answer.subjects.map((row) => (listing.isErased(row) ? { ...row, wrapped: null } : row));
+    const subjects = answer.subjects
+      // Who erases, too, sees keys of all classes, and opens those of its own.
+      .filter((row) => answer.classes.includes(row.class))
+      .map((row) => (listing?.isErased(row) === true ? { ...row, wrapped: null } : row));
     return [{ ...answer, subjects }, askedAt, listing];
   };
 

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { createPool } from '../../../shared/database/index.ts';
 import { silentLog } from '../../../shared/telemetry/index.ts';
 import { testDatabase } from '../../support/database.ts';
-import { installSample, invoiceOrder, sampleKeyring } from '../../support/sample.ts';
+import { installSample, invoiceOrder, sampleKeyring, sampleKeys } from '../../support/sample.ts';
 import { documented, sampleApi } from './api-harness.ts';
 
 const database = await testDatabase();
@@ -71,6 +71,8 @@ const everyOperation = [
   ['POST', '/invoices', order],
   ['GET', `/invoices/${v7()}`, undefined],
   ['POST', `/invoices/${v7()}/payments`, { amountMinor: 1 }],
+  ['POST', '/invoices/search', { email: 'canary-8812@lovelace.example' }],
+  ['DELETE', `/customers/${v7()}`, undefined],
 ] as const;
 
 describe('when the database is away', () => {
@@ -113,14 +115,16 @@ describe('when something breaks', () => {
       constraint: 'invoice_pkey',
     });
     // The vault may be in another database, and that one works.
-    const api = sampleApi(failingPool(error), { keyring: sampleKeyring(database.pool('sealed_api', 1)) });
+    const vault = database.pool('sealed_api', 1);
+    const { indexKeys } = sampleKeys(vault);
+    const api = sampleApi(failingPool(error), { keyring: sampleKeyring(vault), indexKeys });
     for (const [method, path, body] of everyOperation) {
       const reply = body === undefined ? await api.call(method, path) : await api.post(path, body);
       expect(reply).toMatchObject({ status: 500, body: { type: '/problems/internal' } });
       expect(JSON.stringify(reply)).not.toMatch(/canary|23505|invoice_pkey|duplicate/);
     }
     expect([...api.seen].toSorted()).toEqual([...documented.keys()].filter((name) => name.endsWith(' 500')).toSorted());
-    expect(api.log).toHaveLength(3);
+    expect(api.log).toHaveLength(everyOperation.length);
     for (const line of api.log) {
       expect(line).toContain('"constraint":"invoice_pkey"');
       expect(line).not.toContain('canary');

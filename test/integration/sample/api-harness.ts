@@ -10,8 +10,9 @@ import type { CallerRules } from '../../../functions/sample/api/caller.ts';
 import type { HttpEvent } from '../../../functions/sample/api/request.ts';
 import { catalogue } from '../../../functions/sample/catalogue/index.ts';
 import { createOutbox } from '../../../shared/outbox/index.ts';
-import type { Keyring } from '../../../shared/sealing/index.ts';
-import { sampleKeyring } from '../../support/sample.ts';
+import type { Erasure, IndexKeys, Keyring } from '../../../shared/sealing/index.ts';
+import type { Log } from '../../../shared/telemetry/index.ts';
+import { sampleKeyring, sampleKeys } from '../../support/sample.ts';
 
 interface Call {
   readonly headers?: Readonly<Record<string, string>>;
@@ -92,6 +93,11 @@ export interface ApiOptions {
   readonly keyring?: Keyring;
   /** Default: nobody sees personal values whole. */
   readonly callers?: CallerRules;
+  /** Default: with the log of the test file. */
+  readonly erasure?: Erasure;
+  readonly indexKeys?: IndexKeys;
+  /** Default: what `Api.log` shows. */
+  readonly log?: Log;
 }
 
 export function sampleApi(pool: pg.Pool, options: ApiOptions = {}): Api {
@@ -103,8 +109,11 @@ export function sampleApi(pool: pg.Pool, options: ApiOptions = {}): Api {
     pool,
     outbox: createOutbox({ catalogue, keyring }),
     keyring,
+    ...sampleKeys(pool),
+    ...(options.erasure && { erasure: options.erasure }),
+    ...(options.indexKeys && { indexKeys: options.indexKeys }),
     callers,
-    log: { debug: write, info: write, warn: write, error: write },
+    log: options.log ?? { debug: write, info: write, warn: write, error: write },
     newId: () => v7(),
     lambdaTrace,
   });
