@@ -118,9 +118,9 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
       },
       {
         user: 'sealed_api',
-        roles: ['sample_api', 'outbox_writer', 'vault_writer'],
+        roles: ['sample_api', 'sample_eraser', 'outbox_writer', 'vault_writer', 'vault_eraser'],
         connections: 40,
-        vault: { reads: [], creates: ['bank', 'contact', 'tax'] },
+        vault: { reads: [], creates: ['bank', 'contact', 'tax'], indexes: { 'customer-email': 'contact' } },
       },
       {
         user: 'sealed_janitor',
@@ -130,6 +130,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
           'outbox_writer',
           'inbox_janitor',
           'sample_janitor',
+          'sample_eraser',
           'vault_writer',
           'vault_rotator',
           'vault_eraser',

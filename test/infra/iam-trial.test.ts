@@ -187,7 +187,6 @@ describe('in an account where IAM is in force', () => {
   });
 
   it.each([
-    ['api', 'yes', 'yes'],
     ['notifications', 'yes', 'AccessDenied'],
     ['ledger', 'yes', 'AccessDenied'],
     ['analytics', 'AccessDenied', 'AccessDenied'],
@@ -212,9 +211,11 @@ describe('in an account where IAM is in force', () => {
     expect(await tried(s3.deleteObject({ Bucket: LOG, Key }))).toBe('AccessDenied');
   });
 
-  it('the janitor writes the next entry of the log, and neither replaces nor deletes one', async () => {
-    const { s3 } = as('janitor');
-    const Key = 'entry/000000000002.json';
+  it.each([
+    ['janitor', 'entry/000000000002.json'],
+    ['api', 'entry/000000000004.json'],
+  ])('%s writes the next entry of the log, and neither replaces nor deletes one', async (name, Key) => {
+    const { s3 } = as(name);
     const put = { Bucket: LOG, Key, Body: '{}' };
     expect(await tried(s3.putObject(put))).toBe('AccessDenied');
     expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('yes');
@@ -222,6 +223,8 @@ describe('in an account where IAM is in force', () => {
     expect(await tried(s3.getObject({ Bucket: LOG, Key }))).toBe('yes');
     expect(await tried(s3.deleteObject({ Bucket: LOG, Key }))).toBe('AccessDenied');
     expect(await tried(s3.putObject({ ...put, Key: 'other', IfNoneMatch: '*' }))).toBe('AccessDenied');
+    const erasure = { ...contextOf('erasure'), purpose: 'erasure' } as KmsContext;
+    expect(await tried(keysOf(name).unwrap(await keysOf(name).generate(erasure), erasure))).toBe('yes');
   });
 
   it('an administrator does not replace an entry of the log either, and adds one only where there is none', async () => {

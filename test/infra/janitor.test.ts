@@ -1,6 +1,7 @@
 import { App, Duration, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
+import { erasable } from '../../functions/sample/catalogue/erasable.ts';
 import { janitorConfig } from '../../functions/janitor/config.ts';
 import { EventArchive } from '../../infra/index.ts';
 import { synthesise, variablesOf } from './synthesised.ts';
@@ -39,6 +40,10 @@ describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (sta
     expect(JSON.stringify(variables['JANITOR_ARCHIVE'])).toMatch(
       stage === 'dev' ? /^"none"$/ : /"s3:\/\/".*ArchiveBucket/,
     );
+  });
+
+  it('clears the same columns of an erased customer as the API', () => {
+    expect(JSON.parse(variablesOf(janitor)['JANITOR_ERASABLE'] as string)).toEqual(erasable);
   });
 
   it('has an archive, but for a stage that is disposable', () => {

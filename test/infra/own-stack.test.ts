@@ -1,10 +1,12 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Match, Template } from 'aws-cdk-lib/assertions';
 import { SecurityGroup, Subnet, Vpc } from 'aws-cdk-lib/aws-ec2';
+import { AccountRootPrincipal, Role } from 'aws-cdk-lib/aws-iam';
 import { describe, expect, it } from 'vitest';
 import {
   type DatabaseConnection,
   EventApi,
+  type EventApiProps,
   type ExistingNetwork,
   OutboxCluster,
   type OutboxClusterProps,
@@ -145,10 +147,16 @@ describe('a database that is there already', () => {
       migrator: 'sealed_migrator',
       migrations,
     });
-  const api = (stack: Stack, access: 'iam' | 'open', of: DatabaseConnection = connection) =>
+  const api = (
+    stack: Stack,
+    access: 'iam' | 'open',
+    of: DatabaseConnection = connection,
+    limits: NonNullable<EventApiProps['limits']> = {},
+  ) =>
     new EventApi(stack, 'Api', {
       entry: 'functions/sample/api/index.ts',
-      routes: ['POST /invoices'],
+      routes: ['POST /things', 'DELETE /things/{id}'],
+      limits,
       database: new OutboxDatabase(stack, 'Of', {
         connection: of,
         migrateEntry: 'functions/migrate/index.ts',
@@ -189,6 +197,26 @@ describe('a database that is there already', () => {
     const format = JSON.parse(stage?.['Properties'].AccessLogSettings.Format as string) as Record<string, string>;
     expect(Object.values(format)).toContain('$context.status');
     expect(JSON.stringify(format)).not.toMatch(/path|identity|authorizer/i);
+  });
+
+  it('lets somebody call the routes that are named, and limits those that are named', () => {
+    const stack = stackOf();
+    const made = api(stack, 'iam', undefined, { 'DELETE /things/{id}': { perSecond: 1, burst: 5 } });
+    const clerk = new Role(stack, 'Clerk', { assumedBy: new AccountRootPrincipal() });
+    made.grantCall(clerk, 'DELETE /things/{id}');
+    expect(() => made.grantCall(clerk, 'GET /nothing')).toThrow(/there is no route "GET \/nothing"/);
+    const template = Template.fromStack(stack);
+    template.hasResourceProperties('AWS::ApiGatewayV2::Stage', {
+      RouteSettings: { 'DELETE /things/{id}': { ThrottlingRateLimit: 1, ThrottlingBurstLimit: 5 } },
+    });
+    const policies = Object.values(template.findResources('AWS::IAM::Policy')).filter(({ Properties }) =>
+      JSON.stringify(Properties).includes('execute-api:Invoke'),
+    );
+    expect(policies).toHaveLength(1);
+    const [statement, ...others] = policies[0]?.['Properties'].PolicyDocument.Statement;
+    expect(others).toEqual([]);
+    expect(JSON.stringify(statement.Resource)).toMatch(/\/\*\/DELETE\/things\/\*"/);
+    expect(() => api(stackOf(), 'iam', undefined, { 'GET /nothing': { perSecond: 1, burst: 1 } })).toThrow(/no route/);
   });
 
   it('may be on another VPC, which is given, or reached without one', () => {
