@@ -213,7 +213,7 @@ describe('a database that is there already', () => {
       JSON.stringify(Properties).includes('execute-api:Invoke'),
     );
     expect(policies).toHaveLength(1);
-    const [statement, ...others] = policies[0]?.['Properties'].PolicyDocument.Statement;
+    const [statement, ...others] = policies[0]['Properties'].PolicyDocument.Statement;
     expect(others).toEqual([]);
     expect(JSON.stringify(statement.Resource)).toMatch(/\/\*\/DELETE\/things\/\*"/);
     expect(() => api(stackOf(), 'iam', undefined, { 'GET /nothing': { perSecond: 1, burst: 1 } })).toThrow(/no route/);

@@ -4,17 +4,26 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { v7 } from 'uuid';
 import { expect, it } from 'vitest';
 import { operate } from '../../functions/operator/operate.ts';
-import type { HttpEvent } from '../../functions/sample/api/request.ts';
 import { catalogue } from '../../functions/sample/catalogue/index.ts';
 import { namingHandlers } from '../../functions/sample/ledger/handlers.ts';
 import { notificationHandlers } from '../../functions/sample/notifications/handlers.ts';
 import { mailClient } from '../../functions/sample/notifications/mail-client.ts';
-import { ACCESS_LOG } from '../../infra/constructs/access-log.ts';
 import { transaction } from '../../shared/database/index.ts';
 import { eventConsumer, type Handlers } from '../../shared/inbox/index.ts';
 import { type Answer, recordingPublisher, refused, type RecordingPublisher } from '../support/outbox.ts';
 import { createOutbox, type Message, outboxWalks, runRelay } from '../../shared/outbox/index.ts';
-import { emfMetrics, inSpan, type Log } from '../../shared/telemetry/index.ts';
+import {
+  CLERK,
+  dumpTables,
+  leaks,
+  logAccess,
+  logInto,
+  metricsInto,
+  newSinks,
+  type Sinks,
+  TALKATIVE,
+  untilLogged,
+} from '../support/canary.ts';
 import { fakeKms } from '../support/keyring.ts';
 import { leaksIn, textOf } from '../support/leaks.ts';
 import { providerPerTest } from '../support/mail-delivery.ts';
@@ -28,59 +37,6 @@ import { sampleApi } from './sample/api-harness.ts';
 const provider = providerPerTest();
 const spans = recordSpans();
 const VALUES = Object.values(PERSONAL);
-const CLERK = 'arn:aws:iam::111122223333:user/clerk';
-
-/** As much as PostgreSQL can write down: every statement, its parameters, also of those that fail. */
-const TALKATIVE = {
-  log_statement: 'all',
-  log_min_duration_statement: 0,
-  log_min_messages: 'debug1',
-  log_min_error_statement: 'debug1',
-  log_parameter_max_length: -1,
-  log_parameter_max_length_on_error: -1,
-  log_error_verbosity: 'verbose',
-  log_connections: 'on',
-  log_lock_waits: 'on',
-};
-
-/** What everything below writes into. */
-class Sinks {
-  readonly 'database log': string[] = [];
-  readonly 'logs at level debug': string[] = [];
-  readonly metrics: string[] = [];
-  readonly traces: string[] = [];
-  readonly 'stack traces': string[] = [];
-  readonly 'queues and dead letters': string[] = [];
-  readonly archive: string[] = [];
-  readonly 'API answers': string[] = [];
-  readonly 'access log': string[] = [];
-  readonly "operators' answers": string[] = [];
-  readonly 'log of erasures': string[] = [];
-  readonly tables: string[] = [];
-}
-
-const log = (sinks: Sinks): Log => {
-  const write = (message: string, fields?: unknown): void =>
-    void sinks['logs at level debug'].push(`${message} ${textOf(fields)}`);
-  return { debug: write, info: write, warn: write, error: write };
-};
-
-const metrics = (sinks: Sinks) =>
-  emfMetrics({ dimensions: { Installation: 'canary' }, write: (line) => void sinks.metrics.push(line), now: Date.now });
-
-/** A line of the gateway, with whatever its format asks for. */
-function logAccess(
-  sinks: Sinks,
-  { routeKey, rawPath, headers }: HttpEvent,
-  status: number,
-  format: object = ACCESS_LOG,
-): void {
-  const known: Readonly<Record<string, unknown>> = { routeKey, path: rawPath, status, requestHeaders: headers };
-  const line = JSON.stringify(format).replaceAll(/\$context\.(\w+)/g, (_, name: string) =>
-    JSON.stringify(known[name] ?? '-'),
-  );
-  sinks['access log'].push(line);
-}
 
 /** Everything that the sample does, well and badly, with one customer whose data is marked. */
 async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promise<void> {
@@ -88,7 +44,7 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   await installSample(owner);
   const pool = cluster.pool('sealed_api');
   const keyring = sampleKeyring(pool);
-  const more = { log: log(sinks), metrics: metrics(sinks) };
+  const more = { log: logInto(sinks), metrics: metricsInto(sinks) };
   const options = { callers: { seeClearValues: [CLERK] }, log: more.log };
   const api = sampleApi(pool, { ...options, keyring });
   const customerId = v7();
@@ -218,17 +174,18 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
     inbox: true,
     budgetMs: 5_000,
   };
-  const order1 = async (command: string, args: object = {}, reason?: string): Promise<Record<string, unknown>> => {
+  const ordered = async (command: string, args: object = {}, reason?: string) => {
     const request = { command, arguments: args, by: 'canary', ...(reason !== undefined && { reason }) };
     const answer = await operate(request, { tools, requestId: randomUUID(), log: more.log });
     sinks["operators' answers"].push(textOf(answer));
-    return answer as unknown as Record<string, unknown>;
+    return answer;
   };
-  const list = (await order1('parked list')) as { result: { parked: { position: string }[] } };
-  const [parked] = list.result.parked;
+  const listed = await ordered('parked list');
+  const { parked: all } = (listed.ok ? listed.result : {}) as { parked?: { position: string }[] };
+  const [parked] = all ?? [];
   expect(parked).toBeDefined();
-  await order1('parked show', { position: parked!.position, data: true });
-  await order1('redrive', { position: parked!.position }, 'canary');
+  await ordered('parked show', { position: parked!.position, data: true });
+  await ordered('redrive', { position: parked!.position }, 'canary');
   const [ledgerQueue, mailQueue] = [publisher(), publisher()];
   await sent({ ledger: ledgerQueue, analytics: publisher(), notifications: mailQueue });
   expect(ledgerQueue.accepted.length).toBeGreaterThan(0);
@@ -269,14 +226,14 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
     for (let n = 0; n < 3; n += 1) await invoke(handler, [standardRecord(body)]);
     await drainOf(handler);
   }
-  await order1('held list');
-  await order1('held show', { consumer: 'failing', eventId: rows[0].id, data: true });
+  await ordered('held list');
+  await ordered('held show', { consumer: 'failing', eventId: rows[0].id, data: true });
   const mails = consumer('notifications', notificationHandlers(mailClient(provider.current.url), ownKeyring));
   provider.current.plan('refuse');
   await invoke(mails, [standardRecord(body)]);
   for (let n = 0; n < 2; n += 1) await invoke(mails, [standardRecord(body)]);
   expect(provider.current.mails().map(({ to }) => to)).toContain(PERSONAL.email);
-  await order1('calls list');
+  await ordered('calls list');
   const ledgerPool = cluster.pool('sealed_ledger');
   const ledger = eventConsumer({
     name: 'ledger',
@@ -291,7 +248,7 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   await invoke(ledger, [fifoRecord(rows[0].aggregate_id, body)]);
 
   // Sent again, erased, archived.
-  await order1('replay start', { destination: 'ledger', aggregateType: 'invoice' }, 'canary');
+  await ordered('replay start', { destination: 'ledger', aggregateType: 'invoice' }, 'canary');
   await sent({ ledger: publisher(), analytics: publisher(), notifications: publisher() });
   expect((await api.call('DELETE', `/customers/${customerId}`)).status).toBe(200);
   await keep(api.call('DELETE', `/customers/${customerId}`));
@@ -312,92 +269,18 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   await walkAll(outboxWalks(janitor, { keepSeconds: 864_000, archive, metrics: more.metrics, sweepSeconds: 0 }), more);
 }
 
-async function dumpTables(cluster: SecondCluster, sinks: Sinks): Promise<void> {
-  const superuser = await cluster.connect('postgres' as never);
-  const { rows } = await superuser.query(
-    `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
-      where table_schema in ('sample', 'outbox', 'inbox', 'vault') and table_type = 'BASE TABLE'`,
-  );
-  for (const { name } of rows) {
-    const all = await superuser.query(`select coalesce(string_agg(t::text, ' '), '') as text from ${name} t`);
-    sinks.tables.push(all.rows[0].text);
-  }
-  await superuser.end();
-}
-
-/** PostgreSQL writes its log when it likes. */
-async function untilLogged(cluster: SecondCluster, sinks: Sinks): Promise<void> {
-  const end = randomUUID();
-  await cluster.pool('sealed_migrator').query('select $1::text', [end]);
-  await expect.poll(() => sinks['database log'].join('\n').includes(end), { timeout: 10_000 }).toBe(true);
-}
-
-/** One leak of each sink, on the way on which the sink gets its text. */
-function leaks(cluster: SecondCluster, sinks: Sinks): Readonly<Record<keyof Sinks, () => Promise<unknown> | void>> {
-  const owner = cluster.pool('sealed_migrator');
-  const leaky = log(sinks);
-  return {
-    'database log': async () => {
-      await owner.query(`select convert_from($1::bytea, 'UTF8')`, [Buffer.from(PERSONAL.note)]);
-      await untilLogged(cluster, sinks);
-    },
-    'logs at level debug': () =>
-      leaky.debug('leaks', { error: new Error('outer', { cause: { detail: PERSONAL.name } }) }),
-    metrics: () => metrics(sinks).add('Leaks', 'Count', 1, { Customer: PERSONAL.email }),
-    traces: async () => {
-      await inSpan(
-        'leaks',
-        { kind: 'server', attributes: { 'url.path': `/${encodeURIComponent(PERSONAL.address)}` } },
-        async () => {},
-      );
-      sinks.traces.push(textOf(spans));
-    },
-    'stack traces': () => void sinks['stack traces'].push(textOf(new TypeError(PERSONAL.iban))),
-    'queues and dead letters': async () => {
-      const queue = recordingPublisher();
-      await queue.publish([{ body: Buffer.from(`1${PERSONAL.description}`).toString('base64') } as never]);
-      sinks['queues and dead letters'].push(textOf(queue.calls));
-    },
-    archive: () => void sinks.archive.push(JSON.stringify({ data: { note: PERSONAL.note } })),
-    'API answers': async () => {
-      const api = sampleApi(cluster.pool('sealed_api'), { callers: { seeClearValues: [CLERK] } });
-      const order = { ...invoiceOrder(v7()) };
-      const { body } = await api.post('/invoices', order);
-      sinks['API answers'].push(textOf(await api.call('GET', `/invoices/${body['id']}`, { signedBy: CLERK })));
-    },
-    'access log': () => {
-      const rawPath = `/customers/${encodeURIComponent(PERSONAL.email)}`;
-      const event = {
-        routeKey: '$default',
-        rawPath,
-        headers: {},
-        isBase64Encoded: false,
-        requestContext: { http: { method: 'GET' } },
-      };
-      logAccess(sinks, event, 404, { ...ACCESS_LOG, path: '$context.path' });
-    },
-    "operators' answers": () =>
-      void sinks["operators' answers"].push(textOf({ result: { parked: [{ data: PERSONAL }] } })),
-    'log of erasures': () => void sinks['log of erasures'].push(Buffer.from(PERSONAL.email).toString('hex')),
-    tables: async () => {
-      await owner.query("create table sample.leak as select convert_to($1, 'UTF8') as bytes", [PERSONAL.taxId]);
-      await dumpTables(cluster, sinks);
-    },
-  };
-}
-
 it('a personal value stands nowhere on any path; and wherever it is let out on purpose, the search finds it', async () => {
-  const sinks = new Sinks();
+  const sinks = newSinks();
   const cluster = await secondCluster({ settings: TALKATIVE, onLog: (line) => void sinks['database log'].push(line) });
   await goThroughEverything(cluster, sinks);
   sinks.traces.push(textOf(spans));
   await untilLogged(cluster, sinks);
-  const all: Readonly<Record<string, readonly string[]>> = { ...sinks };
+  const all: Readonly<Record<string, readonly string[]>> = sinks;
   for (const [sink, texts] of Object.entries(all))
     expect(texts.join('').length, `${sink} is not empty`).toBeGreaterThan(20);
   expect(leaksIn(all, VALUES)).toEqual([]);
 
-  for (const [sink, leak] of Object.entries(leaks(cluster, sinks))) {
+  for (const [sink, leak] of Object.entries(leaks(cluster, sinks, spans))) {
     await leak();
     expect(leaksIn({ [sink]: all[sink]! }, VALUES), `a leak into ${sink} is found`).not.toEqual([]);
   }
