@@ -15,14 +15,18 @@
  * - `SealingKeys`: the KMS key of a vault, given to functions by class of data
  * - `ErasureLog`: a bucket in which erasures are written down, outside the database
  * - `KeyAtRisk`: tells when somebody disables or deletes that key, or changes who may
- * - `OutboxAlarms`, `SealingAlarms`: alarms with a runbook each
+ * - `OutboxAlarms`, `ConsumerAlarms`, `FunctionAlarms`, `DatabaseAlarms`, `SealingAlarms`: alarms with a runbook each
+ * - `OutboxDashboard`: is anything stuck, where, since when
  */
 export { BusToQueue, type BusToQueueProps } from './constructs/bus-to-queue.ts';
+export { ConsumerAlarms, type ConsumerAlarmsProps } from './constructs/consumer-alarms.ts';
+export { DatabaseAlarms, type DatabaseAlarmsProps } from './constructs/database-alarms.ts';
 export { ErasureLog, type ErasureLogProps } from './constructs/erasure-log.ts';
 export { EventApi, type EventApiProps } from './constructs/event-api.ts';
 export { EventArchive, type EventArchiveProps } from './constructs/event-archive.ts';
 export { EventConsumer, type EventConsumerProps } from './constructs/event-consumer.ts';
 export { EventQueue, type EventQueueProps } from './constructs/event-queue.ts';
+export { FunctionAlarms, type FunctionAlarmsProps } from './constructs/function-alarms.ts';
 export { Janitor, type JanitorProps } from './constructs/janitor.ts';
 export type { FunctionNetwork } from './constructs/function-network.ts';
 export { KeyAtRisk, type KeyAtRiskProps } from './constructs/key-at-risk.ts';
@@ -38,6 +42,7 @@ export {
   OutboxDatabase,
   type OutboxDatabaseProps,
 } from './constructs/outbox-database.ts';
+export { OutboxDashboard, type OutboxDashboardProps } from './constructs/outbox-dashboard.ts';
 export {
   type ExistingNetwork,
   firstZones,

@@ -162,6 +162,8 @@ export async function createDatabase(server: Pick<LocalPostgres, 'port' | 'passw
       await client.query(
         `create role ${MIGRATOR} login createrole nosuperuser nocreatedb password ${client.escapeLiteral(server.password)}`,
       );
+      // As the master user of Aurora, it may give away what lets a monitor see how old other sessions' transactions are.
+      await client.query(`grant pg_monitor to ${MIGRATOR} with admin true, inherit false, set false`);
     }
     await client.query(`create database ${client.escapeIdentifier(name)} owner ${MIGRATOR}`);
   });

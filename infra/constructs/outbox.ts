@@ -109,6 +109,16 @@ export class Outbox extends Construct {
     return this.metric('OldestPendingAge', period, { Destination: destination });
   }
 
+  /** Deliveries to `destination` that wait to be sent; parked and blocked ones do not count. */
+  metricPending(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Pending', period, { Destination: destination });
+  }
+
+  /** Deliveries to `destination` that wait behind a parked one. */
+  metricBlocked(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Blocked', period, { Destination: destination });
+  }
+
   /** Deliveries to `destination` that were refused and wait for a person. */
   metricParked(destination: string, period = Duration.minutes(1)): Metric {
     return this.metric('Parked', period, { Destination: destination });

@@ -272,6 +272,7 @@ const TABLE: readonly Rights[] = [
   {
     user: 'sealed_monitor',
     may: [
+      'select outbox.database_age()',
       ...reading('outbox', except(['stream'])).filter((sql) => sql !== 'select from outbox.event'),
       'select id, aggregate_type, aggregate_id, sequence, type, schema_version, occurred_at from outbox.event',
       'select * from outbox.delivery',
