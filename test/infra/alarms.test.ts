@@ -219,7 +219,10 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   it('name a runbook that exists, names them, and says symptom, meaning, where to look, what to do and how to verify', () => {
     for (const alarm of alarms) {
       const file = /Runbook: (docs\/runbooks\/[a-z-]+\.md)$/.exec(alarm['AlarmDescription'])?.[1] ?? '';
-      const kind = nameOf(alarm).replace(/(?<=-)(ledger|analytics|notifications|relay|monitor|janitor|operator|api)$/, '');
+      const kind = nameOf(alarm).replace(
+        /(?<=-)(ledger|analytics|notifications|relay|monitor|janitor|operator|api)$/,
+        '',
+      );
       const runbook = readFileSync(join(ROOT, file), 'utf8');
       expect(runbook).toContain(`<installation>-${kind}`);
       const sections = [...runbook.matchAll(/^## (.+)$/gm)].map(([, title]) => title);

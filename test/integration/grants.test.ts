@@ -218,6 +218,7 @@ const ESCAPES = [
   `create function public.mine() returns int language sql as 'select 1'`,
   'create role mine',
   'set role outbox_owner',
+  'set role outbox_observer',
   'set role inbox_owner',
   'set role sealed_migrator',
   'alter table outbox.event disable trigger all',
@@ -272,7 +273,6 @@ const TABLE: readonly Rights[] = [
   {
     user: 'sealed_monitor',
     may: [
-      'select outbox.database_age()',
       ...reading('outbox', except(['stream'])).filter((sql) => sql !== 'select from outbox.event'),
       'select id, aggregate_type, aggregate_id, sequence, type, schema_version, occurred_at from outbox.event',
       'select * from outbox.delivery',
@@ -424,6 +424,8 @@ describe.each(TABLE)('$user', ({ user, may, mustNot }) => {
   it('may ask how much waits and is held only as the monitor, and as the operator', async () => {
     const asks = user === 'sealed_monitor' || user === 'sealed_operator';
     expect(await otherThan(asks ? null : FORBIDDEN, user, MONITORING)).toEqual([]);
+    const observes = user === 'sealed_monitor';
+    expect(await otherThan(observes ? null : FORBIDDEN, user, ['select outbox.database_age()'])).toEqual([]);
   });
 
   it('may install no catalogue, make nothing, and become nobody else', async () => {
@@ -530,6 +532,7 @@ describe('no user', () => {
         'list_held',
         'list_held_calls',
         'prune',
+        'prune_counted',
         'pruned_consumers',
         'record_held_call',
         'release_held',
@@ -539,6 +542,7 @@ describe('no user', () => {
         'show_held',
         'skip_held',
       ],
+      outbox_observer: ['database_age'],
       sample_owner: ['prune_idempotency'],
     };
     for (const { proconfig } of rows) expect(proconfig).toEqual(expect.arrayContaining([path]));
