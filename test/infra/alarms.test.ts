@@ -232,13 +232,13 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
 });
 
 it.each(['dev', 'prod'] as const)("watches the capacity of the cluster of stage %s, by the cluster's name", (stage) => {
-  const { service, data } = synthesise(stage);
-  const [alarm] = Object.values(service.findResources('AWS::CloudWatch::Alarm')).filter(
-    ({ Properties }) => Properties['MetricName'] === 'ACUUtilization',
-  );
-  expect(alarm?.Properties).toMatchObject({ Namespace: 'AWS/RDS', Threshold: 90, Statistic: 'Maximum' });
-  const [cluster] = Object.keys(data.findResources('AWS::RDS::DBCluster'));
-  expect(JSON.stringify(alarm?.Properties['Dimensions'])).toMatch(new RegExp(`"DBClusterIdentifier".*${cluster}`));
+  const { resources } = synthesise(stage);
+  const [, alarm] = resources('AWS::CloudWatch::Alarm').find(
+    ([, { Properties }]) => Properties['MetricName'] === 'ACUUtilization',
+  )!;
+  expect(alarm.Properties).toMatchObject({ Namespace: 'AWS/RDS', Threshold: 90, Statistic: 'Maximum' });
+  const [[cluster = 'none'] = []] = resources('AWS::RDS::DBCluster');
+  expect(JSON.stringify(alarm.Properties['Dimensions'])).toMatch(new RegExp(`"DBClusterIdentifier".*${cluster}`));
 });
 
 it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started, and for what is held', () => {

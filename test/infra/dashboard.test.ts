@@ -46,7 +46,7 @@ describe.each(['dev', 'prod', 'local'] as const)('the dashboard of stage %s', (s
         widgets
           .filter((widget) => widget.type === 'metric' && JSON.stringify(widget).includes(`"view":"${type}"`))
           .flatMap(({ properties }) => properties.metrics ?? [])
-          .map(([namespace, metric]) => `${namespace} ${metric}`),
+          .map(([namespace, metric]) => `${String(namespace)} ${String(metric)}`),
       );
     const read = new Set(alarms.map(([, { Properties }]) => `${Properties['Namespace']} ${Properties['MetricName']}`));
     const anywhere = new Set([...shown('singleValue'), ...shown('timeSeries')]);
