@@ -82,6 +82,8 @@ describe('a probe of the database', () => {
       // In a transaction that is rolled back: nobody else sees the role without its right.
       await superuser.query('begin');
       await superuser.query(`revoke pg_monitor from outbox_observer granted by sealed_migrator`);
+      const { rows } = await superuser.query('select oldest_transaction, snapshot_age from outbox.database_age()');
+      expect(rows).toEqual([{ oldest_transaction: null, snapshot_age: null }]);
       const found = await probed(superuser);
       await superuser.query('rollback');
       return found;
