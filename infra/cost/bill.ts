@@ -135,7 +135,7 @@ const DATABASE_SECONDS = { append: 0.0015, delivery: 0.0012 } as const;
 const USABLE_CORES_PER_UNIT = 0.25 / 2;
 
 /** Average capacity units of one instance. */
-export function capacityOf({ acu }: Workload, { rate, deliveriesPerEvent }: Traffic, { cluster }: Stage): number {
+function capacityOf({ acu }: Workload, { rate, deliveriesPerEvent }: Traffic, { cluster }: Stage): number {
   if (acu !== undefined) return acu;
   const { min, max } = cluster?.capacity ?? { min: 0.5, max: 16 };
   const load = rate * (DATABASE_SECONDS.append + DATABASE_SECONDS.delivery * deliveriesPerEvent);

@@ -87,13 +87,18 @@ describe('the bill', () => {
       payloadBytes: fc.integer({ min: 1, max: 200_000 }),
     });
     fc.assert(
-      fc.property(fc.constantFrom('dev', 'prod'), size, fc.integer({ min: 1, max: 50_000 }), (stage, it, more) => {
-        const cost = (given: Partial<Workload>) => {
-          const { lines } = billOf(million(stage as 'dev', { ...it, ...given }), prices);
-          return sum(lines.filter(({ part }) => part === 'database' || part === 'keeping' || part === 'writer'));
-        };
-        expect(cost({ payloadBytes: it.payloadBytes + more })).toBeGreaterThanOrEqual(cost({}) - 1e-6);
-      }),
+      fc.property(
+        fc.constantFrom('dev' as const, 'prod' as const),
+        size,
+        fc.integer({ min: 1, max: 50_000 }),
+        (stage, it, more) => {
+          const cost = (given: Partial<Workload>) => {
+            const { lines } = billOf(million(stage, { ...it, ...given }), prices);
+            return sum(lines.filter(({ part }) => part === 'database' || part === 'keeping' || part === 'writer'));
+          };
+          expect(cost({ payloadBytes: it.payloadBytes + more })).toBeGreaterThanOrEqual(cost({}) - 1e-6);
+        },
+      ),
       { seed: 7, numRuns: 200 },
     );
   });
@@ -129,7 +134,7 @@ describe('the bill', () => {
 });
 
 describe('the price file', () => {
-  it.each(Object.entries(prices) as [string, Price][])(
+  it.each(Object.entries<Price>(prices))(
     'says of %s what it is for, where to check it, and where it was read',
     (_name, price) => {
       expect(price.usd).toBeGreaterThan(0);
