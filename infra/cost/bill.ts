@@ -69,8 +69,8 @@ const GB = 1e9;
 /** Gigabytes of memory, as the constructs have them; tests hold them against the templates. */
 export const MEMORY = { relay: 1769 / 1024, monitor: 0.5, consumer: 0.5, janitor: 1, api: 1 } as const;
 /** Metrics with their dimensions, as docs/observability.md lists them, and alarms, both rounded up. */
-const METRICS = 80;
-const ALARMS = 50;
+const METRICS = 95;
+const ALARMS = 80;
 
 function quantities(workload: Workload, traffic: Traffic, stage: Stage): Quantity[] {
   const { events, deliveriesPerEvent, messageBytes, invocations, perInvocation } = traffic;
@@ -117,6 +117,7 @@ function quantities(workload: Workload, traffic: Traffic, stage: Stage): Quantit
     line('watching', 'log lines kept', 'log-storage', (logs / GB / 6) * (stage.logRetention / DAYS)),
     line('watching', 'metrics', 'metric', METRICS),
     line('watching', 'alarms', 'alarm', ALARMS),
+    line('watching', 'dashboard', 'dashboard', 1),
     line('watching', 'monitor', 'lambda-gb-second', MINUTES * 0.3 * MEMORY.monitor),
     line('keys', 'of the vault and of the database', 'kms-key', 2),
     // Each sandbox asks for each of its classes every ten minutes; persons ask for nothing.

@@ -129,6 +129,7 @@ describe('the bill', () => {
     expect(quantityOf(lines, 'nat-hour')).toBe(resources('AWS::EC2::NatGateway').length * 730);
     expect(quantityOf(lines, 'kms-key')).toBe(resources('AWS::KMS::Key').length);
     expect(quantityOf(lines, 'alarm')).toBeGreaterThanOrEqual(resources('AWS::CloudWatch::Alarm').length);
+    expect(quantityOf(lines, 'dashboard')).toBeGreaterThanOrEqual(resources('AWS::CloudWatch::Dashboard').length);
     expect(quantityOf(lines, 's3-storage') > 0).toBe(resources('AWS::S3::Bucket').length > 1);
   });
 });
