@@ -2,8 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { deploy, destroy, type World } from '../../infra/deploy/carry-out.ts';
+import { DEPLOY_HELP } from '../../infra/deploy/help.ts';
 import { commandLine, type Step } from '../../infra/deploy/plan.ts';
 import { removalOf } from '../../infra/deploy/removal.ts';
+import { givenFrom } from '../../infra/given.ts';
+import { stages } from '../../infra/stages.ts';
 import { ROOT, synthesise } from './synthesised.ts';
 
 const PLACE = ['--account', '111122223333', '--region', 'eu-central-1'];
@@ -141,6 +144,25 @@ describe('npm run deploy', () => {
     const { told, world } = scene();
     expect(await deploy(['--help', '--frobnicate'], world)).toBe(0);
     expect(told.printed[0]).toContain('npm run deploy -- --stage dev');
+  });
+});
+
+describe('the settings', () => {
+  const asked = new Set<string>(['stage']);
+  givenFrom(
+    stages.prod,
+    (name) => {
+      asked.add(name);
+      return name === 'mailProvider' ? 'https://mail.example.com' : undefined;
+    },
+    {},
+  );
+
+  it.each([...asked])('%s is in the guide and in --help', (name) => {
+    const guide = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
+    const table = guide.split('## Settings')[1]?.split('\n## ')[0] ?? '';
+    expect(table).toMatch(new RegExp(`^\\|[^|]*\`${name}\``, 'm'));
+    expect(DEPLOY_HELP).toMatch(new RegExp(`\\b${name}\\b`));
   });
 });
 
