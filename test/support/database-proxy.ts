@@ -14,6 +14,8 @@ export type ConnectionFault =
 export interface DatabaseProxy {
   readonly port: number;
   fault: ConnectionFault;
+  /** Called when a connection came that nobody will answer. */
+  onSilent: () => void;
   /** Breaks all connections that are open. */
   cut(): void;
   /** Connections that were let through so far. */
@@ -32,7 +34,7 @@ export async function databaseProxy(upstreamPort: number): Promise<DatabaseProxy
   const server = createServer((client) => {
     keep(client);
     const { fault } = proxy;
-    if (fault === 'silent') return;
+    if (fault === 'silent') return proxy.onSilent();
     if (fault === 'broken') return void client.destroy();
     // Once the greeting of the client is here, as the server does.
     if (fault !== 'pass') return void client.once('data', () => client.end(refusal(fault.refused)));
@@ -47,6 +49,7 @@ export async function databaseProxy(upstreamPort: number): Promise<DatabaseProxy
   const proxy = {
     port: (server.address() as AddressInfo).port,
     fault: 'pass' as ConnectionFault,
+    onSilent: (): void => {},
     cut() {
       for (const socket of sockets) socket.destroy();
     },

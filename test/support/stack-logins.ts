@@ -1,6 +1,6 @@
 import type { Login } from '../../shared/database/index.ts';
 
-/** The logins of the deployed stack, role for role; a test of the templates holds them against `DATABASE_LOGINS`. */
+/** The logins of stage `prod`, role for role; a test of the templates holds them against `DATABASE_LOGINS`. */
 export const STACK_LOGINS = [
   { user: 'sealed_relay', roles: ['outbox_relay'] },
   { user: 'sealed_monitor', roles: ['outbox_monitor', 'inbox_monitor'] },

@@ -41,7 +41,8 @@ const server = createServer((request, response) => {
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 const port = (server.address() as AddressInfo).port;
 
-async function loaded<T>(user: TestUser, load: () => Promise<T>, more: Readonly<Record<string, string>>): Promise<T> {
+/** The environment that a function is deployed with. */
+function setEnvironment(user: TestUser, more: Readonly<Record<string, string>>): void {
   const config = database.config(user);
   const variables = {
     DATABASE_HOST: config.host,
@@ -57,8 +58,6 @@ async function loaded<T>(user: TestUser, load: () => Promise<T>, more: Readonly<
     ...more,
   };
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-  vi.resetModules();
-  return load();
 }
 
 /** The three AWS clients that the database's functions have, beside those of the relay and of readers of keys. */
@@ -100,11 +99,17 @@ const SERVICES = {
 
 async function janitor(): Promise<string> {
   const { handler } = await import('../../../functions/janitor/index.ts');
-  return handler({ rotate: process.env['SEALING_VAULT'] === undefined ? [] : ['contact'] }, context).then(
-    () => 'pruned',
-    (error: { code?: string }) => error.code ?? String(error),
-  );
+  const rotate = process.env['SEALING_VAULT'] === undefined ? [] : ['contact'];
+  try {
+    await handler({ rotate }, context);
+    return 'pruned';
+  } catch (error) {
+    return codeOf(error);
+  }
 }
+
+/** Of an error that has one. */
+const codeOf = (error: unknown): string => (error as { code?: string }).code ?? 'no code';
 
 async function operator(): Promise<string> {
   const { handler } = await import('../../../functions/operator/index.ts');
@@ -141,13 +146,16 @@ afterAll(() => {
 });
 
 describe.each(Object.entries(SERVICES))('%s', (_, { user, endpoint, more, run, ends }) => {
+  // Read when the module loads: the next service has another.
+  beforeAll(() => void vi.resetModules());
+
   it.each(FAULTS)('%s', async (_what, how) => {
     if (how !== 'no such name') answer = how;
     if (how === 'silent') vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true });
     const host = how === 'no such name' ? 'nowhere.invalid' : '127.0.0.1';
     const before = calls;
-    const ended = await loaded(user, run, { ...more, [endpoint]: `http://${host}:${port}` });
-    expect(ended).toBe(ends);
+    setEnvironment(user, { ...more, [endpoint]: `http://${host}:${port}` });
+    expect(await run()).toBe(ends);
     if (how !== 'no such name') expect(calls).toBeGreaterThan(before);
     // What is not in the archive stays where it is.
     expect((await remaining(owner)).events).toHaveLength(1);
@@ -168,10 +176,7 @@ it('a queue, a bus and a KMS key whose names do not resolve: an outage, which co
     eventBridgePublisher({ client: new EventBridgeClient(settings), bus: 'events' }),
   ];
   for (const publisher of publishers) {
-    const { code } = await publisher.preflight().then(
-      () => ({ code: 'resolved' }),
-      (error: { code: string }) => error,
-    );
+    const code = await publisher.preflight().then(() => 'resolved', codeOf);
     expect([code, failureClass(code)]).toEqual([expect.stringMatching(/^(ENOTFOUND|EAI_AGAIN)$/), 'outage']);
     publisher.close();
   }
