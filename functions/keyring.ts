@@ -91,7 +91,7 @@ export function functionKeyring(pool: VaultPool, env: Environment = process.env)
   const client = new KMS({
     // Whoever waits for keys decides whether to try again; the keyring gives a call up after 3 s.
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000 },
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   });
   const metrics = emfMetrics({
     dimensions: { Installation: env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
