@@ -41,7 +41,8 @@ export function authoritiesLayer(given: string | undefined, region: string): Aut
   const pem = regionalAuthorities(region);
   return {
     file,
-    code: Code.fromAsset(join(ROOT, 'infra', 'constructs'), {
+    // The folder does not matter: what is written below is all that goes in.
+    code: Code.fromAsset(join(ROOT, 'migrations'), {
       assetHashType: AssetHashType.OUTPUT,
       bundling: {
         image: DockerImage.fromRegistry('unused'),

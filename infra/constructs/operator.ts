@@ -36,7 +36,7 @@ export class Operator extends Construct {
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       functionName: `${installation}-operator`,
-      entry: 'functions/operator/index.ts',
+      entry: { own: 'operator' },
       serviceName: 'operator',
       description: 'Looks at and acts upon what waits for a person; each call is audited',
       timeout: LONGEST_COMMAND,

@@ -4,6 +4,7 @@ import { type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-l
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
+import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import { authoritiesLayer } from './certificate-authorities.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
@@ -48,8 +49,13 @@ interface InstalledLogin {
 
 export interface OutboxDatabaseProps extends FunctionDefaults {
   readonly connection: DatabaseConnection;
-  /** Path, from the repository's root, of the function that migrates and installs the catalogue of event types. */
-  readonly migrateEntry: string;
+  /**
+   * The catalogue of event types (`defineCatalogue`): it is installed with the tables of outbox, inbox and vault. Where it is given, what an `Outbox` sends to is held
+   * against it. Left out only for a `migrateEntry` of your own, and where `migrations` is `manual`.
+   */
+  readonly catalogue?: Catalogue;
+  /** A function of your own that migrates and installs, as `functions/migrate`: its path. Default: the library's, with `catalogue`. */
+  readonly migrateEntry?: string;
   /** Who migrates: owns the database, may create roles, is no superuser. */
   readonly migrator: string;
   /**
@@ -76,7 +82,7 @@ const SCHEDULED_CONNECTIONS = 2;
  * holds the SQL and the catalogue), before any function that was given to {@link connect} is created or updated.
  *
  * @example
- * const database = new OutboxDatabase(this, 'Database', { connection, migrateEntry: 'functions/migrate/index.ts', migrator: 'sealed_migrator' });
+ * const database = new OutboxDatabase(this, 'Database', { connection, catalogue, migrator: 'sealed_migrator' });
  * database.connect(myFunction, { user: 'shop', roles: ['shop_writer', 'outbox_writer'] });
  */
 export class OutboxDatabase extends Construct {
@@ -86,6 +92,8 @@ export class OutboxDatabase extends Construct {
   readonly cluster: string | undefined;
   /** Whether it is a database on this machine, as the local cloud's. */
   readonly isLocal: boolean;
+  /** What is installed; undefined where a function of your own installs it, or nobody. */
+  readonly catalogue: Catalogue | undefined;
   private readonly connection: DatabaseConnection;
   private readonly trigger: Trigger | undefined;
   private readonly certificateAuthorities: { readonly layer: LayerVersion; readonly file: string } | undefined;
@@ -106,6 +114,12 @@ export class OutboxDatabase extends Construct {
         layer: new LayerVersion(this, 'CertificateAuthorities', { description, code }),
       };
     }
+    this.catalogue = props.catalogue;
+    if (props.migrations !== 'manual' && props.migrateEntry === undefined && props.catalogue === undefined) {
+      throw new RangeError(
+        `${this.node.path}: there is no catalogue to install. Give catalogue, or a migrateEntry of your own.`,
+      );
+    }
     const logins = Lazy.string({ produce: () => JSON.stringify(this.logins) });
     if (props.migrations === 'manual') {
       const description = 'For npm run migrate -- --print --logins';
@@ -116,7 +130,7 @@ export class OutboxDatabase extends Construct {
     const timeout = Duration.minutes(10);
     this.migrateFunction = new NodeFunction(this, 'Migrate', {
       ...props,
-      entry: props.migrateEntry,
+      entry: props.migrateEntry ?? { own: 'migrate' },
       serviceName: 'migrate',
       description: 'Installs migrations, login users and the catalogue of event types',
       timeout,
@@ -124,7 +138,10 @@ export class OutboxDatabase extends Construct {
         DATABASE_LOGINS: logins,
         ...(this.cluster !== undefined && { OUTBOX_CLUSTER: this.cluster }),
       },
-      directories: ['migrations'],
+      beside: {
+        directories: ['migrations'],
+        files: this.catalogue && { 'catalogue.json': JSON.stringify(catalogueRows(this.catalogue)) },
+      },
     });
     this.giveAccess(this.migrateFunction, props.migrator);
     this.trigger = new Trigger(this, 'MigrateNow', { handler: this.migrateFunction, timeout });

@@ -57,7 +57,7 @@ export class Outbox extends Construct {
 
     this.relayFunction = new NodeFunction(this, 'Relay', {
       ...props,
-      entry: 'functions/relay/index.ts',
+      entry: { own: 'relay' },
       serviceName: 'relay',
       description: 'Publishes events from the outbox, in order per aggregate',
       timeout: longestRun.plus(GRACE),
@@ -86,7 +86,7 @@ export class Outbox extends Construct {
 
     this.monitorFunction = new NodeFunction(this, 'Monitor', {
       ...props,
-      entry: 'functions/monitor/index.ts',
+      entry: { own: 'monitor' },
       serviceName: 'monitor',
       description: 'Measures how long events wait in the outbox and in the inbox, independent of relay and consumers',
       timeout: Duration.seconds(30),

@@ -11,7 +11,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   infra: ['infra', 'shared'],
   cli: ['cli', 'shared'],
   local: ['local', 'shared'],
-  scripts: ['scripts', 'cli', 'functions', 'shared'],
+  scripts: ['scripts', 'cli', 'functions', 'infra', 'shared'],
 };
 
 /** Tests and benchmarks look at everything, also behind the doors. */
@@ -25,6 +25,7 @@ const AREAS: readonly (readonly string[])[] = [
   ['sealing'],
   ['events', 'archive', 'retention'],
   ['outbox', 'inbox', 'operations'],
+  ['testing'],
 ];
 
 /** The library must run wherever PostgreSQL and SQS are reached, so it knows neither Lambda nor CDK. */
