@@ -31,8 +31,8 @@ const AREAS: readonly (readonly string[])[] = [
 /** The library must run wherever PostgreSQL and SQS are reached, so it knows neither Lambda nor CDK. */
 const NOT_IN_SHARED = /^(@aws-lambda-powertools\/|@middy\/|aws-lambda$|aws-cdk-lib($|\/)|constructs$|cdk-nag$)/;
 
-/** Except the consumer's wrapper, which is a Lambda handler by nature. */
-const ALLOWED_IN_INBOX = /^(@middy\/core$|aws-lambda$)/;
+/** Except the consumer's wrapper, which is a Lambda handler by nature, and what a test invokes it with. */
+const ALLOWED_IN: Readonly<Record<string, RegExp>> = { inbox: /^(@middy\/core$|aws-lambda$)/, testing: /^aws-lambda$/ };
 
 const NOT_IN_FUNCTIONS = /^(aws-cdk-lib($|\/)|constructs$|cdk-nag$|aws-cdk$)/;
 
@@ -92,8 +92,7 @@ function forbiddenArea(from: string, to: string): string | null {
 
 function forbiddenPackage(from: readonly string[], specifier: string): string | null {
   if (from[0] === 'shared' && NOT_IN_SHARED.test(specifier)) {
-    const excepted = from[1] === 'inbox' && ALLOWED_IN_INBOX.test(specifier);
-    return excepted ? null : 'shared/ knows nothing of Lambda or CDK';
+    return ALLOWED_IN[from[1] ?? '']?.test(specifier) === true ? null : 'shared/ knows nothing of Lambda or CDK';
   }
   if (from[0] === 'functions' && NOT_IN_FUNCTIONS.test(specifier)) return 'functions/ know nothing of CDK';
   return null;
