@@ -1,5 +1,5 @@
-import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack } from 'aws-cdk-lib';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack, Tokenization } from 'aws-cdk-lib';
+import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import { type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Trigger } from 'aws-cdk-lib/triggers';
@@ -158,11 +158,22 @@ export class OutboxDatabase extends Construct {
   connect(fn: LambdaFunction, login: DatabaseLogin, connections: number = SCHEDULED_CONNECTIONS): void {
     const { user, roles, sealing } = login;
     const given = sealing === undefined ? undefined : giveClasses(fn, sealing);
-    this.logins.push(
+    this.addLogin(
       given === undefined
         ? { user, roles, connections }
         : { user, roles: [...roles, ...given.roles], connections, vault: given.classes },
     );
+    this.giveAccess(fn, user);
+    this.trigger?.executeBefore(fn);
+  }
+
+  private addLogin(login: InstalledLogin): void {
+    if (this.logins.some(({ user }) => user === login.user)) {
+      throw new RangeError(
+        `${this.node.path}: two functions connect as ${login.user}. Give each a user of its own: the server tells them apart by it.`,
+      );
+    }
+    this.logins.push(login);
     const sum = this.logins.reduce((total, it) => total + it.connections, MIGRATOR_CONNECTIONS);
     if (sum > this.maxConnections) {
       throw new RangeError(
@@ -170,8 +181,29 @@ export class OutboxDatabase extends Construct {
           'Lower maxConcurrency or connections of a function, or raise maxConnections as far as the server allows.',
       );
     }
-    this.giveAccess(fn, user);
-    this.trigger?.executeBefore(fn);
+  }
+
+  /**
+   * Lets a task of ECS or whatever else has a role connect as a user of its own. Where it runs, the file of certificate authorities must be there, too; and
+   * have it wait for the migration with `service.node.addDependency(database)`.
+   *
+   * ```ts
+   * const environment = database.grantConnect(task.taskRole, { user: 'shop', roles: ['shop_writer', 'outbox_writer'] }, 20);
+   * ```
+   *
+   * @param connections at once, of all that have this role together
+   * @returns the variables that `databaseConfig` reads, except `DATABASE_CA_FILE`, and `AWS_REGION`, which Fargate sets
+   * @throws RangeError when all together may open more than `maxConnections`; for `sealing`, which only functions can be given
+   */
+  grantConnect(grantee: IGrantable, login: DatabaseLogin, connections: number): Record<string, string> {
+    if (login.sealing !== undefined) {
+      throw new RangeError(
+        `${this.node.path}: the login ${login.user} declares sealing, which is given to functions only. Grant the KMS key yourself and declare roles of the vault.`,
+      );
+    }
+    const { user, roles } = login;
+    this.addLogin({ user, roles, connections });
+    return this.allowLogin(grantee, user);
   }
 
   /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */
@@ -185,37 +217,33 @@ export class OutboxDatabase extends Construct {
   }
 
   private giveAccess(fn: LambdaFunction, user: string): void {
-    const { host, port, name, auth } = this.connection;
-    const environment: Record<string, string> = {
-      DATABASE_HOST: host,
-      DATABASE_PORT: String(port),
-      DATABASE_NAME: name,
-      DATABASE_USER: user,
-      DATABASE_AUTH: auth.kind,
-    };
-    if (auth.kind === 'password') {
-      environment['DATABASE_PASSWORD'] = auth.password;
-    } else {
-      const resourceName = `${auth.resourceId}/${user}`;
-      fn.addToRolePolicy(
-        new PolicyStatement({
-          actions: ['rds-db:connect'],
-          resources: [
-            Stack.of(this).formatArn({
-              service: 'rds-db',
-              resource: 'dbuser',
-              resourceName,
-              arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-            }),
-          ],
-        }),
-      );
-    }
+    const environment = this.allowLogin(fn, user);
     if (this.certificateAuthorities !== undefined) {
       const { layer, file } = this.certificateAuthorities;
       environment['DATABASE_CA_FILE'] = `/opt/${file}`;
       fn.addLayers(layer);
     }
     for (const [key, value] of Object.entries(environment)) fn.addEnvironment(key, value);
+  }
+
+  /** @returns the variables that `databaseConfig` reads, but for the certificates. */
+  private allowLogin(grantee: IGrantable, user: string): Record<string, string> {
+    const { host, port, name, auth } = this.connection;
+    const environment: Record<string, string> = {
+      DATABASE_HOST: host,
+      DATABASE_PORT: Tokenization.stringifyNumber(port),
+      DATABASE_NAME: name,
+      DATABASE_USER: user,
+      DATABASE_AUTH: auth.kind,
+    };
+    if (auth.kind === 'password') return { ...environment, DATABASE_PASSWORD: auth.password };
+    const resource = Stack.of(this).formatArn({
+      service: 'rds-db',
+      resource: 'dbuser',
+      resourceName: `${auth.resourceId}/${user}`,
+      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+    });
+    Grant.addToPrincipal({ grantee, actions: ['rds-db:connect'], resourceArns: [resource] }).assertSuccess();
+    return environment;
   }
 }

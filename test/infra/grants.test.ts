@@ -139,7 +139,17 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
   });
 
   it('let Lambda, with the role of a function, handle its network interfaces, and its code do nothing of that', () => {
-    for (const name of ['relay', 'monitor', 'janitor', 'migrate', 'ledger', 'analytics', 'notifications', 'api', 'operator']) {
+    for (const name of [
+      'relay',
+      'monitor',
+      'janitor',
+      'migrate',
+      'ledger',
+      'analytics',
+      'notifications',
+      'api',
+      'operator',
+    ]) {
       const statements = statementsOf(name).filter(({ Action }) => list(Action).some((it) => it.startsWith('ec2:')));
       expect(statements).toEqual(
         stage === 'local'
