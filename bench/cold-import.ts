@@ -30,6 +30,8 @@ const SETTINGS = {
   DATABASE_NAME: 'outbox',
   DATABASE_PASSWORD: 'none',
   DATABASE_USER: 'nobody',
+  SEALING_KEY_ARN: 'arn:aws:kms:eu-central-1:000000000000:key/none',
+  SEALING_VAULT: 'none',
   OUTBOX_DESTINATIONS: '{"ledger":{"kind":"sqs-fifo","url":"http://127.0.0.1/000000000000/ledger.fifo"}}',
   OUTBOX_SLOT: 'bench',
 };

@@ -1,5 +1,5 @@
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { type ErasureLog, s3ErasureLog, type S3ErasureLogOptions } from '../shared/sealing/index.ts';
+import { type ErasureLog, s3ErasureLog } from '../shared/sealing/index.ts';
 
 /** The log of erasures in a bucket, with three of S3's hundred calls in the bundle. */
 export function bucketErasureLog(bucket: string, env: Readonly<Record<string, string | undefined>>): ErasureLog {
@@ -16,6 +16,5 @@ export function bucketErasureLog(bucket: string, env: Readonly<Record<string, st
       s3.send(new ListObjectsV2Command(input)),
     getObject: (input: ConstructorParameters<typeof GetObjectCommand>[0]) => s3.send(new GetObjectCommand(input)),
   };
-  // The client's own type has its older forms with callbacks, too.
-  return s3ErasureLog({ client: client as S3ErasureLogOptions['client'], bucket });
+  return s3ErasureLog({ client, bucket });
 }

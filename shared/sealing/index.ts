@@ -5,9 +5,9 @@
  * 2. `sealingPlan` finds what a JSON Schema marks with `x-gdpr-sensitive`; `wireSchema` is the schema of what is stored and sent.
  * 3. `sealData` and `openData` go through an event's data by its plan. The keys are loaded before: `possibleKeys` and `sealedWith` name them.
  * 4. `createKeyring` loads keys, creates those that are missing, and keeps them for minutes: from a `Vault` of wrapped keys and a `Kms`.
- * 5. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
- * 6. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
- * 7. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
+ * 5. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
+ * 6. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
+ * 7. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
 export {
@@ -32,6 +32,7 @@ export {
   type SealingErrorCode,
   SealingRefusedError,
 } from './errors.ts';
+export { type SealingAnswer, sealingAnswer } from './http-answer.ts';
 export { type Classes, type ErasableClass, defineClasses } from './erasure/classes.ts';
 export { clearColumns, defineErasable, type ErasableColumns } from './erasure/columns.ts';
 export {
@@ -54,7 +55,6 @@ export {
   personErasedEvent,
 } from './erasure/person-erased.ts';
 export { s3ErasureLog, type S3ErasureLogOptions } from './erasure/s3-log.ts';
-export { type SealingAnswer, sealingAnswer } from './http-answer.ts';
 export type { KeyringClock } from './keyring/age.ts';
 export { createKeyring, type Keyring, type KeyringOptions } from './keyring/keyring.ts';
 export type { DataKey, Kms, KmsContext, WrappedKey } from './keyring/kms.ts';

@@ -211,11 +211,11 @@ describe('what API and consumer do when sealed data does not open', () => {
   });
 
   it('the person is erased: an answer, and no error', async () => {
-    const { vault, cold, data } = await stage();
-    vault.erase('P-1');
-    const opened = (await opens(cold(), data)) as typeof CLEAR;
+    const on = await stage();
+    on.vault.erase('P-1');
+    const opened = (await opens(on.cold(), on.data)) as typeof CLEAR;
     expect(isErased(opened.name)).toBe(true);
-    expect(sealData(CLEAR, plan, await cold().keysToSeal([needed]), EVENT)).toEqual({
+    expect(sealData(CLEAR, plan, await on.cold().keysToSeal([needed]), EVENT)).toEqual({
       personId: 'P-1',
       name: 'erased.1',
     });
@@ -228,7 +228,7 @@ function replaceBranch(vault: KeyringUnderTest['vault'], part: object): void {
 
 function changed(bytes: Uint8Array): Uint8Array {
   const copy = Buffer.from(bytes);
-  copy[copy.length - 1]! ^= 1;
+  copy.writeUInt8(copy.readUInt8(copy.length - 1) ^ 1, copy.length - 1);
   return copy;
 }
 

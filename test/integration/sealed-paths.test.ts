@@ -152,7 +152,8 @@ describe('append refuses clear text where the catalogue wants it sealed, whoever
       texts.push(whole.replace(/^((?:[^.]*\.){4})1/, `$1${version}`));
     }
     for (let at = 0; at < whole.length; at += 1) {
-      for (const by of ['', '.', 'A', '0', '\n', 'é', '\\']) texts.push(whole.slice(0, at) + by + whole.slice(at + 1));
+      for (const by of ['', '.', 'A', 'x', '0', '\n', 'é', '\\'])
+        texts.push(whole.slice(0, at) + by + whole.slice(at + 1));
     }
     const { rows } = await (
       await database.superuser()

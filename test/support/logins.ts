@@ -17,9 +17,9 @@ export const LOGINS = [
   { user: 'sealed_writer', roles: ['outbox_writer'] },
   { user: 'sealed_sealer', roles: ['outbox_writer', 'vault_writer'] },
   { user: 'sealed_opener', roles: ['inbox_consumer', 'vault_reader'] },
+  { user: 'sealed_index_rotator', roles: ['vault_index_rotator'] },
   { user: 'sealed_eraser', roles: ['vault_eraser', 'outbox_writer'] },
   { user: 'sealed_auditor', roles: ['vault_reader', 'vault_restricted_reader'] },
-  { user: 'sealed_index_rotator', roles: ['vault_index_rotator'] },
   { user: 'sealed_rotator', roles: ['vault_writer', 'vault_rotator'] },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];

@@ -90,7 +90,9 @@ export function createIndexKeys({ name: vaultName, vault, kms, clock = systemClo
         reading.set(indexId(index), flight);
       }
     }
-    return Promise.all(indexes.map((index) => reading.get(indexId(index)) ?? (known.get(indexId(index)) as Known)));
+    return Promise.all(
+      indexes.map(async (index) => (await reading.get(indexId(index))) ?? (known.get(indexId(index)) as Known)),
+    );
   };
 
   const open = (index: BlindIndex, rows: readonly IndexKeyRow[]): Promise<IndexKey[]> =>

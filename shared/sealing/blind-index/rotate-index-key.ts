@@ -24,7 +24,7 @@ export interface IndexRotationOptions {
   /** Begin a rotation where none is under way. */
   readonly begin: boolean;
   /** Whether a column of the index holds values of a key version below this one: `hasOlderValues` of each. */
-  hasOlder(version: number): Promise<boolean>;
+  readonly hasOlder: (version: number) => Promise<boolean>;
 }
 
 interface Standing {

@@ -169,7 +169,8 @@ describe('erasing', () => {
 
   it('reaches a version of a key that is added in between; what must be kept is kept in both', async () => {
     const { id, keys } = await shop.customer();
-    log.beforeCreate = async () => {
+    log.beforeCreate = async (name) => {
+      if (!name.startsWith('entry/')) return;
       log.beforeCreate = () => Promise.resolve();
       for (const className of ['contact', 'tax'])
         expect(await renewSubjectKey(rotation, className, customer(id))).toBe(2);

@@ -137,7 +137,8 @@ describe('erasing a person', () => {
   it('reaches a key that a writer adds in between, with one more entry', async () => {
     const id = randomUUID();
     await shop.keyring().keysToSeal([{ class: 'contact', subject: customer(id) }]);
-    log.beforeCreate = async () => {
+    log.beforeCreate = async (name) => {
+      if (!name.startsWith('entry/')) return;
       log.beforeCreate = () => Promise.resolve();
       await shop.keyring().keysToSeal([{ class: 'tax', subject: customer(id) }]);
     };

@@ -34,7 +34,7 @@ describe('imports point downwards', () => {
     ['shared/events/a.ts', "import { x } from '../outbox/index.ts';", /not below/],
     ['shared/outbox/a.ts', "import { x } from '../inbox/index.ts';", /not below/],
     ['shared/sealing/a.ts', "import { x } from '../events/index.ts';", /not below/],
-    ['shared/sealing/a.ts', "import { x } from '../database/index.ts';", /not below/],
+    ['shared/sealing/a.ts', "import { x } from '../retention/index.ts';", /not below/],
     ['shared/outbox/a.ts', "import { App } from 'aws-cdk-lib';", /neither|nothing of Lambda or CDK/],
     ['shared/outbox/a.ts', "import type { SQSEvent } from 'aws-lambda';", /nothing of Lambda or CDK/],
     ['shared/inbox/a.ts', "import { Logger } from '@aws-lambda-powertools/logger';", /nothing of Lambda or CDK/],

@@ -38,7 +38,7 @@ describe('like case 43: odd data, at places that a schema marks with one line', 
   )!;
   const made = new Map<string, SubjectKey>();
   const sealing: SealingKeys = (className, subject) => {
-    const key = testKey(`${subject.id}`, { class: className });
+    const key = testKey(subject.id, { class: className });
     made.set(key.keyId, key);
     return key;
   };
@@ -131,10 +131,21 @@ describe('like case 43: odd data, at places that a schema marks with one line', 
     // Whatever the data: a key is asked for once for each sealed text, and an array is walked once.
     const many = { ...wire, list: list.map(() => 'erased.1') };
     let asked = 0;
-    const opened = openData(many, plan, () => ((asked += 1), 'erased'), EVENT) as { list: unknown[] };
+    const counted =
+      (keys: OpeningKeys): OpeningKeys =>
+      (name) => {
+        asked += 1;
+        return keys(name);
+      };
+    const opened = openData(
+      many,
+      plan,
+      counted(() => 'erased'),
+      EVENT,
+    ) as { list: unknown[] };
     expect(opened.list).toHaveLength(10_000);
     expect(asked).toBe(0);
-    openData(wire, plan, (name) => ((asked += 1), opening(name)), EVENT);
+    openData(wire, plan, counted(opening), EVENT);
     expect(asked).toBe(100);
   });
 });
