@@ -37,7 +37,9 @@ async function main(): Promise<void> {
     cpSync(join(root, 'migrations', area), join(output, 'migrations', area), { recursive: true });
   }
   for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(output, name));
-  cpSync(join(root, 'docs', 'library.md'), join(output, 'README.md'));
+  const guide = readFileSync(join(root, 'docs', 'library.md'), 'utf8');
+  // What it links to does not go along.
+  writeFileSync(join(output, 'README.md'), guide.replaceAll(/\[([^\]]+)\]\((?!https?:)[^)]+\)/g, '$1'));
   writeFileSync(join(output, 'THIRD-PARTY.txt'), thirdParty(root, sources));
   const manifest = packageManifest(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
   writeFileSync(join(output, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -46,6 +46,8 @@ export function authoritiesLayer(given: string | undefined, region: string): Aut
       assetHashType: AssetHashType.OUTPUT,
       bundling: {
         image: DockerImage.fromRegistry('unused'),
+        // Never run; another region's stack of the same app is another asset.
+        command: [region],
         local: {
           tryBundle(outputDirectory) {
             writeFileSync(join(outputDirectory, file), pem);

@@ -102,8 +102,10 @@ function code({ entry, beside }: NodeFunctionProps): Code {
   return Code.fromAsset(dirname(pathOf(entry)), {
     assetHashType: AssetHashType.OUTPUT,
     bundling: {
-      // CDK wants to know one; ours never runs, because esbuild is installed with the project.
+      // CDK wants to know them; they never run, because esbuild is installed with the project. What has the same folder and command is bundled once: so the
+      // command names what is bundled, and what goes beside.
       image: DockerImage.fromRegistry('unused'),
+      command: [JSON.stringify([entry, beside])],
       local: {
         tryBundle(outputDirectory) {
           bundle(entry, outputDirectory, beside);

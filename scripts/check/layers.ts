@@ -14,8 +14,8 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   scripts: ['scripts', 'cli', 'functions', 'infra', 'shared'],
 };
 
-/** Tests and benchmarks look at everything, also behind the doors. */
-const LOOK_EVERYWHERE = new Set(['test', 'bench']);
+/** Tests and benchmarks look at everything, also behind the doors. Examples are projects of their own, which have the library as a package. */
+const LOOK_EVERYWHERE = new Set(['test', 'bench', 'examples']);
 
 /** The areas of `shared`, lowest first. An area may import the areas of lower rows. */
 const AREAS: readonly (readonly string[])[] = [

@@ -26,7 +26,6 @@ export async function buildPrograms(root: string, output: string): Promise<strin
     external: ['pg', 'esbuild', 'ajv', 'ajv/*', 'ajv-formats'],
     inject: [join(root, 'scripts/package/node-20.ts')],
     banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
-    define: { 'process.env.SEALED_OUTBOX_COMMAND': '"npx sealed-outbox"' },
     keepNames: true,
     legalComments: 'none',
     logLevel: 'warning',

@@ -1,4 +1,7 @@
-import { Duration, Stack } from 'aws-cdk-lib';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { App, Duration, Stack } from 'aws-cdk-lib';
 import { Match, Template } from 'aws-cdk-lib/assertions';
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
@@ -17,6 +20,7 @@ import {
   type OutboxDatabaseProps,
   type OutboxProps,
 } from '../../infra/index.ts';
+import { NodeFunction } from '../../infra/constructs/node-function.ts';
 import { defineCatalogue } from '../../shared/events/index.ts';
 import { emptyApp, type Resource, variablesOf } from './synthesised.ts';
 
@@ -262,4 +266,27 @@ describe('a consumer of a queue that is there already', () => {
   it('refuses a dead-letter queue of another kind', () => {
     expect(() => consumer({}, 'dead')).toThrow(/must both be FIFO or both not/);
   });
+});
+
+it('bundles what lies in one folder each by itself: two entries are never one asset', { timeout: 60_000 }, () => {
+  const app = new App({ analyticsReporting: false, builtinCloudFormationValidation: false });
+  const stack = new Stack(app, 'Mine', { env });
+  const folder = mkdtempSync(join(tmpdir(), 'sealed-outbox-entries-'));
+  try {
+    for (const name of ['one', 'two']) {
+      writeFileSync(join(folder, `${name}.ts`), `export const handler = () => '${name}';`);
+      new NodeFunction(stack, name, {
+        entry: join(folder, `${name}.ts`),
+        serviceName: name,
+        description: name,
+        timeout: Duration.seconds(3),
+      });
+    }
+    const keys = Object.values(Template.fromStack(stack).findResources('AWS::Lambda::Function')).map(
+      ({ Properties }) => Properties.Code.S3Key as string,
+    );
+    expect(new Set(keys).size).toBe(2);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
