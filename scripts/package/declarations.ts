@@ -34,9 +34,9 @@ export async function buildDeclarations(root: string, output: string): Promise<v
   const { code, output: said } = await runChild(join(root, 'node_modules/.bin/tsc'), ['-p', config], { quiet: true });
   if (code !== 0) throw new Error(`The declarations were not made.\n${said.trim()}`);
   for (const [name, file] of Object.entries(CARRIED)) {
-    const target = join(types, 'carried', `${name}.d.ts`);
-    mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, withoutUnneeded(readFileSync(join(root, file), 'utf8')));
+    const copy = join(types, 'carried', `${name}.d.ts`);
+    mkdirSync(dirname(copy), { recursive: true });
+    writeFileSync(copy, withoutUnneeded(readFileSync(join(root, file), 'utf8')));
   }
   for (const path of readdirSync(types, { recursive: true, encoding: 'utf8' })) {
     if (path.endsWith('.d.ts')) rewrite(types, path.split(sep).join('/'));

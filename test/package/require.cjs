@@ -49,4 +49,4 @@ async function main() {
   process.stdout.write(`\n${JSON.stringify(answer)}\n`, () => process.exit());
 }
 
-main();
+void main();

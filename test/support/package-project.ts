@@ -62,7 +62,7 @@ async function execute(
     child.on('close', resolve);
   });
   if (code !== 0)
-    throw new Error(`${command} ${args.join(' ')} ended with ${code}:\n${Buffer.concat(said).toString()}`);
+    throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}:\n${Buffer.concat(said).toString()}`);
   return Buffer.concat(out).toString();
 }
 

@@ -6,7 +6,7 @@ import { isErased } from '../../../shared/sealing/index.ts';
 import { type GivenEvent, testCatalogue, testKeyring, testTransaction } from '../../../shared/testing/index.ts';
 import { compileCatalogue } from '../../support/compile-catalogue.ts';
 
-const catalogue = await compileCatalogue(
+const catalogue = compileCatalogue(
   defineCatalogue({
     source: '/orders',
     destinations: { shipping: { kind: 'sqs-fifo', groupId: 'aggregate-id' } },
@@ -93,7 +93,7 @@ describe('a keyring for tests', () => {
     const { tx, keyring } = await append();
     keyring.erase({ kind: 'buyer', id: 'B-1' });
     const [event] = await tests.open(keyring.another(), tx.appended);
-    expect(isErased((event?.data as { name: unknown }).name)).toBe(true);
+    expect(isErased((event!.data as { name: unknown }).name)).toBe(true);
   });
 
   it('keeps closed what is of a class that it was not given', async () => {
