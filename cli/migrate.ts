@@ -42,10 +42,19 @@ others wait.
 Exit code: 0 applied or nothing to do, 1 failed (what was applied before stays), 2 wrong use.
 `;
 
+/** As a deployment has it: a user, its roles, and its classes of sealed data. */
+interface LoginWithKeys extends Login {
+  readonly vault?: {
+    readonly reads: readonly string[];
+    readonly creates: readonly string[];
+    readonly indexes?: Readonly<Record<string, string>>;
+  };
+}
+
 interface Arguments {
   readonly areas: readonly string[];
   readonly print: boolean;
-  readonly logins: readonly Login[];
+  readonly logins: readonly LoginWithKeys[];
   /** Path of a module, or undefined. */
   readonly catalogue: string | undefined;
   readonly cluster: string | undefined;
@@ -73,24 +82,25 @@ function argumentsOf(words: readonly string[]): Arguments | null {
   return { areas, print, logins: logins === undefined ? [] : loginsOf(logins), catalogue, cluster };
 }
 
-function loginsOf(json: string): readonly Login[] {
+function loginsOf(json: string): readonly LoginWithKeys[] {
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
     value = undefined;
   }
-  const whole = (it: unknown): it is Login => {
-    const { user, roles } = (it ?? {}) as Partial<Login>;
-    return typeof user === 'string' && Array.isArray(roles);
+  const whole = (it: unknown): it is LoginWithKeys => {
+    const { user, roles, vault } = (it ?? {}) as Partial<LoginWithKeys>;
+    const classes = vault === undefined || (Array.isArray(vault.reads) && Array.isArray(vault.creates));
+    return typeof user === 'string' && Array.isArray(roles) && classes;
   };
   if (Array.isArray(value) && value.every(whole)) return value;
   throw new Error('--logins is no JSON list of {"user","roles","connections"}.');
 }
 
-async function run({ areas, print, ...also }: Arguments): Promise<void> {
+async function run({ print, ...also }: Arguments): Promise<void> {
   const config = databaseConfig(process.env);
-  const migrations = await readMigrations(join(import.meta.dirname, '..', 'migrations'), areas);
+  const migrations = await readMigrations(join(import.meta.dirname, '..', 'migrations'), also.areas);
   const client = new pg.Client({ ...clientConfig(config), application_name: 'sealed-outbox-migrate' });
   // A connection that is lost says so in the query that waits for it; without a listener it would end the process.
   client.on('error', () => {});
@@ -119,11 +129,15 @@ async function run({ areas, print, ...also }: Arguments): Promise<void> {
 /** What a deployment does after the migrations. */
 async function installationScript(
   client: pg.Client,
-  { logins, catalogue, cluster }: Pick<Arguments, 'logins' | 'catalogue' | 'cluster'>,
+  { areas, logins, catalogue, cluster }: Pick<Arguments, 'areas' | 'logins' | 'catalogue' | 'cluster'>,
   auth: LoginAuth,
 ): Promise<string> {
   return scriptOf(client, async (db) => {
     await ensureLogins(db, logins, auth);
+    for (const { user, vault } of areas.includes('vault') ? logins : []) {
+      await db.query('select vault.set_access($1, $2, $3)', [user, vault?.reads ?? [], vault?.creates ?? []]);
+      await db.query('select vault.set_index_access($1, $2)', [user, JSON.stringify(vault?.indexes ?? {})]);
+    }
     if (catalogue !== undefined) {
       const { catalogueRows } = await import('../shared/events/index.ts');
       const { definition } = await import(pathToFileURL(resolve(catalogue)).href);

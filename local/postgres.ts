@@ -180,6 +180,8 @@ export async function asSuperuser<T>(
     password: server.password,
     database,
   });
+  // A server that stops takes idle connections with it; without a listener that ends the process. A query that waits fails by itself.
+  client.on('error', () => {});
   await client.connect();
   try {
     return await work(client);

@@ -199,7 +199,7 @@ describe.each(['dev', 'prod'] as const)('the database of stage %s', (stage) => {
     const variables = resources('AWS::Lambda::Function')
       .map(([, { Properties }]) => Properties['Environment']?.Variables ?? {})
       .filter((it) => 'DATABASE_HOST' in it);
-    expect(variables).toHaveLength(8);
+    expect(variables).toHaveLength(9);
     for (const it of variables) {
       expect(it).toMatchObject({ DATABASE_PORT: '5432', DATABASE_NAME: 'sealed_outbox', DATABASE_AUTH: 'iam' });
       expect(JSON.stringify(it['DATABASE_HOST'])).toContain('EndpointAddress');

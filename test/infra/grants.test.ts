@@ -85,6 +85,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
 
   const KEYS: Readonly<Record<string, string[]>> = {
     api: ['kms:Decrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket'],
+    ledger: ['kms:Decrypt', 's3:GetObject', 's3:ListBucket'],
     notifications: ['kms:Decrypt', 's3:GetObject', 's3:ListBucket'],
     janitor: ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey', 's3:GetObject', 's3:ListBucket', 's3:PutObject'],
   };
@@ -188,6 +189,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
       ],
     });
     const expected = [
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
       { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
       { Action: 's3:GetObject', Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')] },
       ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events') }]),

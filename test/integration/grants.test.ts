@@ -529,6 +529,7 @@ describe('no user', () => {
         'list_held',
         'list_held_calls',
         'prune',
+        'prune_counted',
         'pruned_consumers',
         'record_held_call',
         'release_held',
