@@ -3,14 +3,14 @@ import { Alarm, ComparisonOperator, type Metric, Stats, TreatMissingData } from 
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
-import type { EventQueue } from './event-queue.ts';
+import type { IEventQueue } from './event-queue.ts';
 import type { Janitor } from './janitor.ts';
 import type { Outbox } from './outbox.ts';
 
 export interface OutboxAlarmsProps {
   readonly outbox: Outbox;
   /** Queues whose dead letters raise an alarm: a name, and the queue. */
-  readonly queues: Readonly<Record<string, EventQueue>>;
+  readonly queues: Readonly<Record<string, IEventQueue>>;
   /** Names of the consumers whose held events raise an alarm. Default: none. */
   readonly consumers?: readonly string[];
   /** Without one, nothing watches that tables stay bounded. */
