@@ -2,9 +2,12 @@ import { parseArgs } from 'node:util';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 import { defaultOutput, generateValidators } from './generate/generate-validators.ts';
 
+/** In the repository it has no script of its own. */
+const USAGE = import.meta.url.endsWith('.ts') ? 'node cli/generate.ts' : 'npx sealed-outbox generate';
+
 const HELP = `Compiles the JSON Schemas of a catalogue to validators that need no compiler at run time.
 
-Usage: node cli/generate.ts <module> [<output>]
+Usage: ${USAGE} <module> [<output>]
 
   <module>   JavaScript or TypeScript file that exports 'definition' (made by defineCatalogue),
              or 'schemas', an object of JSON Schemas

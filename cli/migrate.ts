@@ -16,12 +16,13 @@ import {
   recordCluster,
   scriptOf,
 } from '../shared/database/index.ts';
+import { callOf } from './cloud/call.ts';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 import { giveVault, isVaultAccess, type VaultAccess } from '../shared/sealing/index.ts';
 
 const HELP = `Brings a database up to this version: applies the numbered SQL files that it lacks.
 
-Usage: npm run migrate -- [--areas outbox,inbox] [--print [--logins <json>] [--catalogue <file>] [--cluster <name>]]
+Usage: ${callOf('migrate')} [--areas outbox,inbox] [--print [--logins <json>] [--catalogue <file>] [--cluster <name>]]
 
   --areas <list>  which of migrations/* to apply, in this order (default: outbox,inbox; keys of
                   personal data need vault, the sample service sample)

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SealedOutboxError } from '../shared/errors/index.ts';
+import { CALL } from './cloud/call.ts';
 import { targetOf } from './cloud/target.ts';
 import { carryOut, EXIT, type Terminal } from './ops/carry-out.ts';
 import { helpOf, overview } from './ops/help.ts';
@@ -31,7 +32,7 @@ async function main(words: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     const help = error.command === undefined ? '' : `${error.command} `;
-    console.error(`${error.message}\nnpm run ops -- ${help}--help tells how.`);
+    console.error(`${error.message}\n${CALL} ${help}--help tells how.`);
     return EXIT.usage;
   }
   if ('help' in parsed) {

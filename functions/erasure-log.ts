@@ -6,7 +6,7 @@ export function bucketErasureLog(bucket: string, env: Readonly<Record<string, st
   const s3 = new S3Client({
     // A put that is repeated is refused if the first one arrived, and the log knows that.
     maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000 },
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000, throwOnRequestTimeout: true },
     // An endpoint of one's own has no host name for each bucket.
     forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
   });

@@ -105,7 +105,7 @@ export function functionKeys(pool: VaultPool, env: Environment = process.env): F
   const client = new KMS({
     // Whoever waits for keys decides whether to try again; the keyring gives a call up after 3 s.
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000 },
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   });
   const metrics = emfMetrics({
     dimensions: { Installation: env['OUTBOX_INSTALLATION'] ?? 'unnamed' },

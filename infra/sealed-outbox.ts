@@ -63,6 +63,7 @@ export function sealedOutbox(app: App, stage: Stage, given: Given): Installation
     stage,
     database,
     maxConnections: data.cluster?.maxConnections,
+    cluster: data.cluster?.cluster,
     network: data.network,
     migrations: given.migrations,
     ledgerQueue: data.ledgerQueue,

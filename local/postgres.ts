@@ -162,6 +162,8 @@ export async function createDatabase(server: Pick<LocalPostgres, 'port' | 'passw
       await client.query(
         `create role ${MIGRATOR} login createrole nosuperuser nocreatedb password ${client.escapeLiteral(server.password)}`,
       );
+      // As the master user of Aurora, it may give away what lets a monitor see how old other sessions' transactions are.
+      await client.query(`grant pg_monitor to ${MIGRATOR} with admin true, inherit false, set false`);
     }
     await client.query(`create database ${client.escapeIdentifier(name)} owner ${MIGRATOR}`);
   });
@@ -180,6 +182,8 @@ export async function asSuperuser<T>(
     password: server.password,
     database,
   });
+  // A server that stops takes idle connections with it; without a listener that ends the process. A query that waits fails by itself.
+  client.on('error', () => {});
   await client.connect();
   try {
     return await work(client);

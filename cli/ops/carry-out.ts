@@ -2,6 +2,7 @@ import { type CommandName, commands, type OperationAnswer } from '../../shared/o
 import type { Invoke } from './invoke.ts';
 import type { Order } from './parse.ts';
 import { rendered } from './render.ts';
+import { CALL } from '../cloud/call.ts';
 
 /** What a command line does with the world. */
 export interface Terminal {
@@ -71,7 +72,7 @@ async function once(order: Order, invoke: Invoke, terminal: Terminal): Promise<n
   if (answer.ok && answer.result['more'] === true) answer = await goOn(answer, async () => invoke(request), terminal);
   const code = shown(answer, order, terminal);
   if (code === EXIT.done && command === 'replay start' && answer.ok) {
-    terminal.note(`npm run ops -- replay show ${String(answer.result['number'])} --watch tells how far it is.`);
+    terminal.note(`${CALL} replay show ${String(answer.result['number'])} --watch tells how far it is.`);
   }
   return code;
 }

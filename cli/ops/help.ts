@@ -1,4 +1,5 @@
 import { type Command, type CommandName, commandNames, commands } from '../../shared/operations/index.ts';
+import { CALL } from '../cloud/call.ts';
 import { TARGET_HELP } from '../cloud/target.ts';
 import { optionName } from './parse.ts';
 
@@ -15,7 +16,7 @@ export function overview(): string {
       .filter((name) => (commands[name].kind === 'act') === acts)
       .map((name) => `  ${name.padEnd(width)}  ${commands[name].summary}`)
       .join('\n');
-  return `Looks at what waits for a person, and acts upon it: npm run ops -- <command> …
+  return `Looks at what waits for a person, and acts upon it: ${CALL} <command> …
 
 Look:
 ${lines(false)}
@@ -36,14 +37,14 @@ export function helpOf(name: CommandName): string {
   const places = command.places.map((place) => ` <${optionName(place)}>`).join('');
   const rows = [...argumentRows(command), ...commonRows(command)];
   const width = Math.max(...rows.map(([option]) => option.length));
-  const examples = command.examples.map((words) => `  npm run ops -- ${name} ${words}`.trimEnd()).join('\n');
+  const examples = command.examples.map((words) => `  ${CALL} ${name} ${words}`.trimEnd()).join('\n');
   const confirm =
     command.confirm === undefined
       ? ''
       : `\nCannot be undone. ${command.confirm.because} It asks for <${optionName(command.confirm.type)}> before.\n`;
   return `${command.summary}
 
-Usage: npm run ops -- ${name}${places}${command.kind === 'act' ? ' --reason <text>' : ''}
+Usage: ${CALL} ${name}${places}${command.kind === 'act' ? ' --reason <text>' : ''}
 
 ${rows.map(([option, says]) => `  ${option.padEnd(width)}  ${says}`).join('\n')}
 

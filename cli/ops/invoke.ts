@@ -3,6 +3,7 @@ import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
 import type { OperationAnswer, OperationRequest } from '../../shared/operations/index.ts';
 import type { Target } from '../cloud/target.ts';
+import { CALL } from '../cloud/call.ts';
 
 /** Gives a request to the operator's function and waits for the answer. */
 export type Invoke = (request: Omit<OperationRequest, 'by'>) => Promise<OperationAnswer>;
@@ -85,7 +86,7 @@ function unreachable(cause: unknown, what: string): SealedOutboxError {
 function cutOff(why: string, cause?: unknown): SealedOutboxError {
   return new SealedOutboxError(
     'OPERATOR_CUT_OFF',
-    `no answer came (${why}): it is not known whether it happened. \`npm run ops -- acts list\` shows it when it was begun, and how it ended.`,
+    `no answer came (${why}): it is not known whether it happened. \`${CALL} acts list\` shows it when it was begun, and how it ended.`,
     { cause },
   );
 }

@@ -151,7 +151,7 @@ export function openArchive(address: ArchiveAddress, env: Environment): { archiv
   const client = new S3Client({
     // A put that is repeated writes the same object again.
     maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000 },
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
     // An endpoint of one's own has no host name for each bucket.
     forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
   });

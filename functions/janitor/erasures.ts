@@ -21,7 +21,7 @@ export function openErasures(
   const pool = createPool(database, { max: 1, applicationName: 'janitor', statementTimeoutMs: 20_000, log });
   const client = new S3({
     maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000 },
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
     // An endpoint of one's own has no host name for each bucket.
     forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
   });

@@ -72,7 +72,10 @@ interface RotateKeys {
 /** Never rejects: what fails is logged, and old rows are deleted all the same. */
 export async function rotateKeys(options: RotateKeys): Promise<Pick<RotationReport, 'failed'>> {
   const { client, sealing, request, budgetMs, rest, log, metrics } = options;
-  const kmsClient = new KMS({ maxAttempts: 2, requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000 } });
+  const kmsClient = new KMS({
+    maxAttempts: 2,
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
+  });
   const kms = kmsKeys({ client: kmsClient, keyArn: sealing.keyArn, timeoutMs: 8_000 });
   // A connection of its own, in no transaction: what it does is committed at once, as with a pool.
   const pool: VaultPool = { totalCount: 1, query: (text, values) => client.query(text, values) };

@@ -8,17 +8,19 @@ import {
   readMigrations,
   recordCluster,
 } from '../../shared/database/index.ts';
-import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
+import { type Catalogue, catalogueRows, type CatalogueRows } from '../../shared/events/index.ts';
 import { giveVault } from '../../shared/sealing/index.ts';
 import type { Log } from '../../shared/telemetry/index.ts';
 import type { FunctionLogin } from './logins.ts';
 
 export interface InstallOptions {
-  /** Holds `outbox/`, `inbox/`, `vault/` and `sample/` with their numbered SQL. */
+  /** Holds a folder for each area, with its numbered SQL. */
   readonly directory: string;
+  /** In the order in which they are applied. Default: `outbox`, `inbox`, `vault`, `sample`. */
+  readonly areas?: readonly string[] | undefined;
   readonly logins: readonly FunctionLogin[];
   readonly loginAuth: LoginAuth;
-  readonly catalogue: Catalogue;
+  readonly catalogue: Catalogue | CatalogueRows;
   /** Identity of the database cluster, by which relays know a copy. Default: none, and relays work on any. */
   readonly cluster?: string | undefined;
   readonly log: Log;
@@ -45,12 +47,13 @@ export async function install(client: Queryable, options: InstallOptions): Promi
 
 async function installAll(client: Queryable, options: InstallOptions): Promise<InstallReport> {
   const { log } = options;
-  const migrations = await readMigrations(options.directory, AREAS);
+  const migrations = await readMigrations(options.directory, options.areas ?? AREAS);
   const report = await migrate(client, migrations, (migration) => log.info('applying', { migration }));
   if (report.newer.length > 0) log.warn('the database is newer than this version', { newer: report.newer });
   await ensureLogins(client, options.logins, options.loginAuth);
   await giveVault(client, options.logins);
-  const rows = catalogueRows(options.catalogue);
+  const { catalogue } = options;
+  const rows = 'event_types' in catalogue ? catalogue : catalogueRows(catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
   if (options.cluster !== undefined) await recordCluster(client, options.cluster);
   const done: InstallReport = {

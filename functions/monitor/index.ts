@@ -2,7 +2,7 @@ import { Logger } from '@aws-lambda-powertools/logger';
 import pg from 'pg';
 import { clientConfig, databaseConfig } from '../../shared/database/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
-import { probe, probeHeld } from './probe.ts';
+import { probe, probeDatabase, probeHeld } from './probe.ts';
 
 const log = new Logger();
 const database = databaseConfig(process.env);
@@ -32,6 +32,8 @@ export async function handler(): Promise<void> {
     await client.connect();
     await probe(client, { log, metrics });
     if (inbox) await probeHeld(client, { log, metrics });
+    // Last: what waits is told first, whatever becomes of this.
+    await probeDatabase(client, { log, metrics });
   } finally {
     await client.end();
   }

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../shared/database/index.ts';
 import { readHeldLag } from '../../shared/inbox/index.ts';
-import { readLag } from '../../shared/outbox/index.ts';
+import { readDatabaseAge, readLag } from '../../shared/outbox/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
 
 /**
@@ -51,4 +51,23 @@ export async function probeHeld(db: Queryable, { log, metrics }: { log: Log; met
     metrics.add('OldestHeldAge', 'Seconds', oldestForTurnSeconds, { ...of, WaitsFor: 'turn' });
   }
   log.debug('probed the inbox', { consumers: lag });
+}
+
+/**
+ * One look at the database itself, as metrics: `OldestTransactionAge` (Seconds), `SnapshotAge` and `TransactionIdAge` (Count, of transactions),
+ * `ConnectionsUsed` (Percent). The first two have no value where the database does not let the monitor see other sessions' times.
+ *
+ * @throws what the query throws; nothing is reported then
+ */
+export async function probeDatabase(db: Queryable, { log, metrics }: { log: Log; metrics: Metrics }): Promise<void> {
+  const age = await readDatabaseAge(db);
+  metrics.add('TransactionIdAge', 'Count', age.transactionIdAge);
+  metrics.add('ConnectionsUsed', 'Percent', age.connectionsUsed);
+  if (age.oldestTransactionSeconds === null || age.snapshotAge === null) {
+    log.warn('how old other transactions are is not shown to the monitor: grant pg_read_all_stats to outbox_observer');
+  } else {
+    metrics.add('OldestTransactionAge', 'Seconds', age.oldestTransactionSeconds);
+    metrics.add('SnapshotAge', 'Count', age.snapshotAge);
+  }
+  log.debug('probed the database', { ...age });
 }

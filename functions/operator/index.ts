@@ -34,7 +34,7 @@ export async function handler(input: unknown, context: Context): Promise<Operati
   const sqs = new SQSClient({
     maxAttempts: 1,
     useQueueUrlAsEndpoint: false,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 7_000 },
+    requestHandler: { connectionTimeout: 2_000, requestTimeout: 7_000, throwOnRequestTimeout: true },
   });
   try {
     await db.connect();

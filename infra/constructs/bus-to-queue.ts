@@ -1,11 +1,11 @@
 import { type IEventBus, Rule, RuleTargetInput } from 'aws-cdk-lib/aws-events';
 import { SqsQueue } from 'aws-cdk-lib/aws-events-targets';
 import { Construct } from 'constructs';
-import type { EventQueue } from './event-queue.ts';
+import type { IEventQueue } from './event-queue.ts';
 
 export interface BusToQueueProps {
   readonly bus: IEventBus;
-  readonly queue: EventQueue;
+  readonly queue: IEventQueue;
   /** The catalogue's `source`, such as `/invoices`. */
   readonly source: string;
   /** Event types that are handed on. Default: all of the source. */

@@ -41,10 +41,13 @@ export function authoritiesLayer(given: string | undefined, region: string): Aut
   const pem = regionalAuthorities(region);
   return {
     file,
-    code: Code.fromAsset(join(ROOT, 'infra', 'constructs'), {
+    // The folder does not matter: what is written below is all that goes in.
+    code: Code.fromAsset(join(ROOT, 'migrations'), {
       assetHashType: AssetHashType.OUTPUT,
       bundling: {
         image: DockerImage.fromRegistry('unused'),
+        // Never run; another region's stack of the same app is another asset.
+        command: [region],
         local: {
           tryBundle(outputDirectory) {
             writeFileSync(join(outputDirectory, file), pem);

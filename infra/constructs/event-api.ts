@@ -21,7 +21,7 @@ import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
 
 export interface EventApiProps extends FunctionDefaults {
-  /** Path, from the repository's root, of the file that exports `handler`. */
+  /** Path of the file that exports `handler`, absolute or from where `cdk` is started. */
   readonly entry: string;
   /** Routes that the function knows, `METHOD /path`. Everything else reaches it as `$default`, for its own kind of 404 and 405. */
   readonly routes: readonly `${HttpMethod} /${string}`[];

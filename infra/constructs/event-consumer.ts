@@ -4,19 +4,21 @@ import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { DrainRequest } from '../../shared/inbox/index.ts';
-import { type EventQueue, VISIBILITY_PER_TIMEOUT } from './event-queue.ts';
+import { type IEventQueue, VISIBILITY_PER_TIMEOUT } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
 import { startEvery } from './scheduled.ts';
 
 export interface EventConsumerProps extends FunctionDefaults {
-  /** The consumer's name: in log lines, metrics and `inbox.consumer`. */
+  /** The consumer's name, as `eventConsumer` has it: in log lines, metrics and `inbox.consumer`. */
   readonly consumer: string;
-  /** Path, from the repository's root, of the file that exports `handler` (made by `eventConsumer()`). */
+  /** Path of the file that exports `handler` (made by `eventConsumer()`), absolute or from where `cdk` is started. */
   readonly entry: string;
-  readonly source: EventQueue;
+  readonly source: IEventQueue;
   readonly database: OutboxDatabase;
+  /** Its roles hold `inbox_consumer`, and what its own tables need. */
   readonly login: DatabaseLogin;
+  /** Of one batch, up to 15 minutes. The queue's visibility time-out is at least six times as long. */
   readonly timeout: Duration;
   /** Batches handled at once, 2 or more: that many sandboxes. Default: 10. */
   readonly maxConcurrency?: number;
@@ -33,6 +35,9 @@ export interface EventConsumerProps extends FunctionDefaults {
 /** SQS hands at most ten messages of a FIFO queue to one invocation. */
 const BATCH_SIZE = 10;
 
+/** As `eventConsumer` asks for it. */
+const CONSUMER = /^[a-z][a-z0-9-]{0,62}$/;
+
 const DRAIN: DrainRequest = { action: 'drain-held' };
 
 /** A function that applies the events of one queue, once each and in order per aggregate. */
@@ -46,6 +51,7 @@ export class EventConsumer extends Construct {
     super(scope, id);
     const { source, consumer, maxConcurrency = 10, connections = 4, drainEvery = Duration.minutes(5) } = props;
     this.consumer = consumer;
+    this.check(props, maxConcurrency, connections);
     if (props.timeout.toSeconds() * VISIBILITY_PER_TIMEOUT > source.visibilityTimeout.toSeconds()) {
       throw new RangeError(
         `${this.node.path}: the time-out of ${props.timeout.toSeconds()} s needs a visibility time-out of ` +
@@ -83,5 +89,21 @@ export class EventConsumer extends Construct {
             fn: this.function,
             input: DRAIN,
           });
+  }
+
+  private check({ consumer, login }: EventConsumerProps, maxConcurrency: number, connections: number): void {
+    const wrong = (what: string): RangeError => new RangeError(`${this.node.path}: ${what}`);
+    if (!CONSUMER.test(consumer)) {
+      throw wrong(`"${consumer}" is no name of a consumer. Use 1-63 of a-z 0-9 -, with a letter first.`);
+    }
+    if (!Number.isInteger(maxConcurrency) || maxConcurrency < 2 || maxConcurrency > 1000) {
+      throw wrong(`maxConcurrency is ${maxConcurrency}. SQS takes 2 to 1000.`);
+    }
+    if (!Number.isInteger(connections) || connections < 1) {
+      throw wrong(`connections is ${connections}. One sandbox needs 1 or more.`);
+    }
+    if (!login.roles.includes('inbox_consumer')) {
+      throw wrong(`the login ${login.user} has not the role inbox_consumer, without which no event can be applied.`);
+    }
   }
 }

@@ -14,6 +14,23 @@ export interface EventQueueProps {
   readonly fifo?: boolean;
 }
 
+/** A queue for one consumer, and where messages go that it gives up: a new one, or one that is there already. */
+export interface IEventQueue {
+  readonly queue: IQueue;
+  readonly deadLetterQueue: IQueue;
+  readonly visibilityTimeout: Duration;
+  readonly fifo: boolean;
+}
+
+/** Queues that are there already, in this stack or another. */
+export interface ExistingQueues {
+  readonly queue: IQueue;
+  /** The one that `queue` names in its redrive policy, of the same kind: FIFO or not. */
+  readonly deadLetterQueue: IQueue;
+  /** As the queue has it: six times the time-out of the function that reads it, or more. */
+  readonly visibilityTimeout: Duration;
+}
+
 /** SQS's limit of `maxReceiveCount`. */
 const MOST_RECEIVES = 1000;
 
@@ -26,11 +43,26 @@ export const VISIBILITY_PER_TIMEOUT = 6;
  * FIFO in high-throughput mode: deduplication and limits count per message group, which is the aggregate, so the queue scales
  * with the number of aggregates instead of ending at 300 calls a second.
  */
-export class EventQueue extends Construct {
+export class EventQueue extends Construct implements IEventQueue {
   readonly queue: IQueue;
   readonly deadLetterQueue: IQueue;
   readonly visibilityTimeout: Duration;
   readonly fifo: boolean;
+
+  /**
+   * Queues of yours, as an `Outbox`, an `EventConsumer` and `OutboxAlarms` take them. A FIFO queue should deduplicate and be limited by message group, as a new one
+   * is: else it ends at 300 calls a second.
+   *
+   * @throws RangeError where one is FIFO and the other is not
+   */
+  static existing({ queue, deadLetterQueue, visibilityTimeout }: ExistingQueues): IEventQueue {
+    if (queue.fifo !== deadLetterQueue.fifo) {
+      throw new RangeError(
+        `${queue.node.path}: a queue and its dead-letter queue must both be FIFO or both not, or SQS refuses the redrive policy.`,
+      );
+    }
+    return { queue, deadLetterQueue, visibilityTimeout, fifo: queue.fifo };
+  }
 
   constructor(scope: Construct, id: string, props: EventQueueProps) {
     super(scope, id);

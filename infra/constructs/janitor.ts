@@ -66,7 +66,7 @@ export class Janitor extends Construct {
     this.areas = erases ? ['outbox', 'inbox', 'erasure'] : ['outbox', 'inbox'];
     this.function = new NodeFunction(this, 'Function', {
       ...props,
-      entry: 'functions/janitor/index.ts',
+      entry: { own: 'janitor' },
       serviceName: 'janitor',
       description: 'Archives and deletes events and dedupe rows that are no longer needed; rotates keys',
       timeout: LONGEST_RUN.plus(Duration.minutes(1)),

@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { AssetHashType, DockerImage, Duration } from 'aws-cdk-lib';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
@@ -12,7 +12,7 @@ import {
 } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
-import { bundle, ROOT } from './bundle.ts';
+import { type Beside, bundle, type Entry, pathOf } from './bundle.ts';
 import { allowNetworkInterfaces, type FunctionNetwork } from './function-network.ts';
 
 /** What every function of an installation shares. */
@@ -31,8 +31,8 @@ export interface FunctionDefaults {
 }
 
 export interface NodeFunctionProps extends FunctionDefaults {
-  /** Path of the TypeScript file that exports `handler`, from the repository's root. */
-  readonly entry: string;
+  /** The file that exports `handler`, or one of the library's functions. */
+  readonly entry: Entry;
   /** The name in log lines and traces. */
   readonly serviceName: string;
   readonly description: string;
@@ -42,8 +42,7 @@ export interface NodeFunctionProps extends FunctionDefaults {
   /** Megabytes; 1,769 are one virtual CPU. Default: 512. */
   readonly memorySize?: number;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Directories, from the repository's root, that are put beside the bundle under the same name. */
-  readonly directories?: readonly string[];
+  readonly beside?: Beside;
   /** Invoked asynchronously by a schedule: a late start is worthless, the next one comes within the minute anyway. */
   readonly scheduled?: boolean;
 }
@@ -99,15 +98,17 @@ function placedIn(network: FunctionNetwork | undefined): Pick<FunctionProps, 'vp
 }
 
 /** Bundled while the stack is synthesised; the content's hash decides whether it is deployed again. */
-function code({ entry, directories }: NodeFunctionProps): Code {
-  return Code.fromAsset(dirname(join(ROOT, entry)), {
+function code({ entry, beside }: NodeFunctionProps): Code {
+  return Code.fromAsset(dirname(pathOf(entry)), {
     assetHashType: AssetHashType.OUTPUT,
     bundling: {
-      // CDK wants to know one; ours never runs, because esbuild is installed with the project.
+      // CDK wants to know them; they never run, because esbuild is installed with the project. What has the same folder and command is bundled once: so the
+      // command names what is bundled, and what goes beside.
       image: DockerImage.fromRegistry('unused'),
+      command: [JSON.stringify([entry, beside])],
       local: {
         tryBundle(outputDirectory) {
-          bundle(entry, outputDirectory, directories);
+          bundle(entry, outputDirectory, beside);
           return true;
         },
       },

@@ -2,7 +2,7 @@ import { Duration, Stack } from 'aws-cdk-lib';
 import type { IGrantable, Grant } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
-import type { EventQueue } from './event-queue.ts';
+import type { IEventQueue } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { OutboxDatabase } from './outbox-database.ts';
 
@@ -11,7 +11,7 @@ export interface OperatorProps extends FunctionDefaults {
   readonly installation: string;
   readonly database: OutboxDatabase;
   /** Queues whose dead letters it may send again: a name, and the queue. Default: none. */
-  readonly queues?: Readonly<Record<string, EventQueue>>;
+  readonly queues?: Readonly<Record<string, IEventQueue>>;
   /** Whether the consumers' tables are in this database, too. Default: true. */
   readonly inbox?: boolean;
 }
@@ -36,7 +36,7 @@ export class Operator extends Construct {
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       functionName: `${installation}-operator`,
-      entry: 'functions/operator/index.ts',
+      entry: { own: 'operator' },
       serviceName: 'operator',
       description: 'Looks at and acts upon what waits for a person; each call is audited',
       timeout: LONGEST_COMMAND,

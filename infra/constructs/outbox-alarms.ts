@@ -3,14 +3,14 @@ import { Alarm, ComparisonOperator, type Metric, Stats, TreatMissingData } from 
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
-import type { EventQueue } from './event-queue.ts';
+import type { IEventQueue } from './event-queue.ts';
 import type { Janitor } from './janitor.ts';
 import type { Outbox } from './outbox.ts';
 
 export interface OutboxAlarmsProps {
   readonly outbox: Outbox;
   /** Queues whose dead letters raise an alarm: a name, and the queue. */
-  readonly queues: Readonly<Record<string, EventQueue>>;
+  readonly queues: Readonly<Record<string, IEventQueue>>;
   /** Names of the consumers whose held events raise an alarm. Default: none. */
   readonly consumers?: readonly string[];
   /** Without one, nothing watches that tables stay bounded. */
@@ -19,6 +19,10 @@ export interface OutboxAlarmsProps {
   readonly topic: ITopic;
   /** An event that waits longer than this is late. Default: 2 minutes. */
   readonly oldestPendingAge?: Duration;
+  /** So many events that wait for one destination are more than a burst. Default: 100,000, some two minutes of a relay's work. */
+  readonly pendingEvents?: number;
+  /** So many events behind parked ones of one destination make it urgent to decide. Default: 1,000. */
+  readonly blockedEvents?: number;
   /** A relay that was not seen for longer than this is gone. Default: 4 minutes (two starts may lie nearly two apart). */
   readonly relaySilence?: Duration;
   /** A held event that waits longer for its turn waits for something that does not come by itself. Default: 15 minutes, three starts of a consumer's schedule. */
@@ -57,6 +61,7 @@ export class OutboxAlarms extends Construct {
     const period = props.period ?? Duration.minutes(1);
     const age = props.oldestPendingAge ?? Duration.minutes(2);
     const silence = props.relaySilence ?? Duration.minutes(4);
+    const { pendingEvents = 100_000, blockedEvents = 1_000 } = props;
 
     const lag = outbox.destinations.map((destination) =>
       this.alarm(
@@ -84,13 +89,33 @@ export class OutboxAlarms extends Construct {
     const waiting = outbox.destinations.flatMap((destination) => [
       this.alarm(
         {
+          name: `pending-${destination}`,
+          meaning: `More than ${pendingEvents} events wait for ${destination}: more are written than sent.`,
+          runbook: 'lag',
+        },
+        outbox.metricPending(destination, period),
+        pendingEvents,
+        // A silent monitor raises the alarms above; these stay as they were.
+        { ...PERSISTENT, treatMissingData: TreatMissingData.IGNORE },
+      ),
+      this.alarm(
+        {
+          name: `blocked-${destination}`,
+          meaning: `More than ${blockedEvents} events for ${destination} wait behind parked ones: many effects hang on what a person decides.`,
+          runbook: 'blocked',
+        },
+        outbox.metricBlocked(destination, period),
+        blockedEvents,
+        { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
+      ),
+      this.alarm(
+        {
           name: `parked-${destination}`,
           meaning: `Events for ${destination} were refused for good and wait for a person; later ones of their aggregates wait behind them.`,
           runbook: 'parked',
         },
         outbox.metricParked(destination, period),
         0,
-        // A silent monitor raises the alarms above; this one stays as it was.
         { ...PRESENT, treatMissingData: TreatMissingData.IGNORE },
       ),
       this.alarm(

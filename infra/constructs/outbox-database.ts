@@ -1,9 +1,10 @@
-import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack } from 'aws-cdk-lib';
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack, Tokenization } from 'aws-cdk-lib';
+import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import { type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
+import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import { authoritiesLayer } from './certificate-authorities.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
@@ -48,8 +49,13 @@ interface InstalledLogin {
 
 export interface OutboxDatabaseProps extends FunctionDefaults {
   readonly connection: DatabaseConnection;
-  /** Path, from the repository's root, of the function that migrates and installs the catalogue of event types. */
-  readonly migrateEntry: string;
+  /**
+   * The catalogue of event types (`defineCatalogue`): it is installed with the tables of outbox, inbox and vault. Where it is given, what an `Outbox` sends to is held
+   * against it. Left out only for a `migrateEntry` of your own, and where `migrations` is `manual`.
+   */
+  readonly catalogue?: Catalogue;
+  /** A function of your own that migrates and installs, as `functions/migrate`: its path. Default: the library's, with `catalogue`. */
+  readonly migrateEntry?: string;
   /** Who migrates: owns the database, may create roles, is no superuser. */
   readonly migrator: string;
   /**
@@ -76,7 +82,7 @@ const SCHEDULED_CONNECTIONS = 2;
  * holds the SQL and the catalogue), before any function that was given to {@link connect} is created or updated.
  *
  * @example
- * const database = new OutboxDatabase(this, 'Database', { connection, migrateEntry: 'functions/migrate/index.ts', migrator: 'sealed_migrator' });
+ * const database = new OutboxDatabase(this, 'Database', { connection, catalogue, migrator: 'sealed_migrator' });
  * database.connect(myFunction, { user: 'shop', roles: ['shop_writer', 'outbox_writer'] });
  */
 export class OutboxDatabase extends Construct {
@@ -86,6 +92,8 @@ export class OutboxDatabase extends Construct {
   readonly cluster: string | undefined;
   /** Whether it is a database on this machine, as the local cloud's. */
   readonly isLocal: boolean;
+  /** What is installed; undefined where a function of your own installs it, or nobody. */
+  readonly catalogue: Catalogue | undefined;
   private readonly connection: DatabaseConnection;
   private readonly trigger: Trigger | undefined;
   private readonly certificateAuthorities: { readonly layer: LayerVersion; readonly file: string } | undefined;
@@ -106,6 +114,12 @@ export class OutboxDatabase extends Construct {
         layer: new LayerVersion(this, 'CertificateAuthorities', { description, code }),
       };
     }
+    this.catalogue = props.catalogue;
+    if (props.migrations !== 'manual' && props.migrateEntry === undefined && props.catalogue === undefined) {
+      throw new RangeError(
+        `${this.node.path}: there is no catalogue to install. Give catalogue, or a migrateEntry of your own.`,
+      );
+    }
     const logins = Lazy.string({ produce: () => JSON.stringify(this.logins) });
     if (props.migrations === 'manual') {
       const description = 'For npm run migrate -- --print --logins';
@@ -116,7 +130,7 @@ export class OutboxDatabase extends Construct {
     const timeout = Duration.minutes(10);
     this.migrateFunction = new NodeFunction(this, 'Migrate', {
       ...props,
-      entry: props.migrateEntry,
+      entry: props.migrateEntry ?? { own: 'migrate' },
       serviceName: 'migrate',
       description: 'Installs migrations, login users and the catalogue of event types',
       timeout,
@@ -124,7 +138,10 @@ export class OutboxDatabase extends Construct {
         DATABASE_LOGINS: logins,
         ...(this.cluster !== undefined && { OUTBOX_CLUSTER: this.cluster }),
       },
-      directories: ['migrations'],
+      beside: {
+        directories: ['migrations'],
+        files: this.catalogue && { 'catalogue.json': JSON.stringify(catalogueRows(this.catalogue)) },
+      },
     });
     this.giveAccess(this.migrateFunction, props.migrator);
     this.trigger = new Trigger(this, 'MigrateNow', { handler: this.migrateFunction, timeout });
@@ -141,11 +158,22 @@ export class OutboxDatabase extends Construct {
   connect(fn: LambdaFunction, login: DatabaseLogin, connections: number = SCHEDULED_CONNECTIONS): void {
     const { user, roles, sealing } = login;
     const given = sealing === undefined ? undefined : giveClasses(fn, sealing);
-    this.logins.push(
+    this.addLogin(
       given === undefined
         ? { user, roles, connections }
         : { user, roles: [...roles, ...given.roles], connections, vault: given.classes },
     );
+    this.giveAccess(fn, user);
+    this.trigger?.executeBefore(fn);
+  }
+
+  private addLogin(login: InstalledLogin): void {
+    if (this.logins.some(({ user }) => user === login.user)) {
+      throw new RangeError(
+        `${this.node.path}: two functions connect as ${login.user}. Give each a user of its own: the server tells them apart by it.`,
+      );
+    }
+    this.logins.push(login);
     const sum = this.logins.reduce((total, it) => total + it.connections, MIGRATOR_CONNECTIONS);
     if (sum > this.maxConnections) {
       throw new RangeError(
@@ -153,8 +181,29 @@ export class OutboxDatabase extends Construct {
           'Lower maxConcurrency or connections of a function, or raise maxConnections as far as the server allows.',
       );
     }
-    this.giveAccess(fn, user);
-    this.trigger?.executeBefore(fn);
+  }
+
+  /**
+   * Lets a task of ECS or whatever else has a role connect as a user of its own. Where it runs, the file of certificate authorities must be there, too; and
+   * have it wait for the migration with `service.node.addDependency(database)`.
+   *
+   * ```ts
+   * const environment = database.grantConnect(task.taskRole, { user: 'shop', roles: ['shop_writer', 'outbox_writer'] }, 20);
+   * ```
+   *
+   * @param connections at once, of all that have this role together
+   * @returns the variables that `databaseConfig` reads, except `DATABASE_CA_FILE`, and `AWS_REGION`, which Fargate sets
+   * @throws RangeError when all together may open more than `maxConnections`; for `sealing`, which only functions can be given
+   */
+  grantConnect(grantee: IGrantable, login: DatabaseLogin, connections: number): Record<string, string> {
+    if (login.sealing !== undefined) {
+      throw new RangeError(
+        `${this.node.path}: the login ${login.user} declares sealing, which is given to functions only. Grant the KMS key yourself and declare roles of the vault.`,
+      );
+    }
+    const { user, roles } = login;
+    this.addLogin({ user, roles, connections });
+    return this.allowLogin(grantee, user);
   }
 
   /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */
@@ -168,37 +217,33 @@ export class OutboxDatabase extends Construct {
   }
 
   private giveAccess(fn: LambdaFunction, user: string): void {
-    const { host, port, name, auth } = this.connection;
-    const environment: Record<string, string> = {
-      DATABASE_HOST: host,
-      DATABASE_PORT: String(port),
-      DATABASE_NAME: name,
-      DATABASE_USER: user,
-      DATABASE_AUTH: auth.kind,
-    };
-    if (auth.kind === 'password') {
-      environment['DATABASE_PASSWORD'] = auth.password;
-    } else {
-      const resourceName = `${auth.resourceId}/${user}`;
-      fn.addToRolePolicy(
-        new PolicyStatement({
-          actions: ['rds-db:connect'],
-          resources: [
-            Stack.of(this).formatArn({
-              service: 'rds-db',
-              resource: 'dbuser',
-              resourceName,
-              arnFormat: ArnFormat.COLON_RESOURCE_NAME,
-            }),
-          ],
-        }),
-      );
-    }
+    const environment = this.allowLogin(fn, user);
     if (this.certificateAuthorities !== undefined) {
       const { layer, file } = this.certificateAuthorities;
       environment['DATABASE_CA_FILE'] = `/opt/${file}`;
       fn.addLayers(layer);
     }
     for (const [key, value] of Object.entries(environment)) fn.addEnvironment(key, value);
+  }
+
+  /** @returns the variables that `databaseConfig` reads, but for the certificates. */
+  private allowLogin(grantee: IGrantable, user: string): Record<string, string> {
+    const { host, port, name, auth } = this.connection;
+    const environment: Record<string, string> = {
+      DATABASE_HOST: host,
+      DATABASE_PORT: Tokenization.stringifyNumber(port),
+      DATABASE_NAME: name,
+      DATABASE_USER: user,
+      DATABASE_AUTH: auth.kind,
+    };
+    if (auth.kind === 'password') return { ...environment, DATABASE_PASSWORD: auth.password };
+    const resource = Stack.of(this).formatArn({
+      service: 'rds-db',
+      resource: 'dbuser',
+      resourceName: `${auth.resourceId}/${user}`,
+      arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+    });
+    Grant.addToPrincipal({ grantee, actions: ['rds-db:connect'], resourceArns: [resource] }).assertSuccess();
+    return environment;
   }
 }

@@ -1,19 +1,18 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
-import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
-import type { EventQueue } from './event-queue.ts';
+import { checkDestinations, type Destination, isBus, queueOf } from './destination.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
-import type { OutboxDatabase } from './outbox-database.ts';
+import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
 import { startEvery } from './scheduled.ts';
 
 export interface OutboxProps extends FunctionDefaults {
   readonly database: OutboxDatabase;
-  /** Where events go: a destination's name in the catalogue, and its queue or bus. */
-  readonly destinations: Readonly<Record<string, EventQueue | IEventBus>>;
+  /** Where events go: each destination of the catalogue by its name, and the queue or bus behind it, of this stack or another. */
+  readonly destinations: Readonly<Record<string, Destination>>;
   /**
    * `continuous`: a relay is always running, an event leaves within a fraction of a second.
    * `drain`: a relay starts each minute and ends when nothing is left: cheaper, up to two minutes late. Default: `continuous`.
@@ -44,11 +43,14 @@ export class Outbox extends Construct {
   readonly destinations: readonly string[];
   /** The `Installation` dimension of every metric: the stack's name. */
   readonly installation: string;
+  private readonly database: OutboxDatabase;
 
   constructor(scope: Construct, id: string, props: OutboxProps) {
     super(scope, id);
     const stack = Stack.of(this);
     const { database, inbox = true } = props;
+    this.database = database;
+    checkDestinations(this.node.path, props.destinations, database.catalogue);
     const longestRun = props.longestRun ?? Duration.seconds(150);
     this.installation = stack.stackName;
     this.destinations = Object.keys(props.destinations);
@@ -57,7 +59,7 @@ export class Outbox extends Construct {
 
     this.relayFunction = new NodeFunction(this, 'Relay', {
       ...props,
-      entry: 'functions/relay/index.ts',
+      entry: { own: 'relay' },
       serviceName: 'relay',
       description: 'Publishes events from the outbox, in order per aggregate',
       timeout: longestRun.plus(GRACE),
@@ -86,7 +88,7 @@ export class Outbox extends Construct {
 
     this.monitorFunction = new NodeFunction(this, 'Monitor', {
       ...props,
-      entry: 'functions/monitor/index.ts',
+      entry: { own: 'monitor' },
       serviceName: 'monitor',
       description: 'Measures how long events wait in the outbox and in the inbox, independent of relay and consumers',
       timeout: Duration.seconds(30),
@@ -104,9 +106,33 @@ export class Outbox extends Construct {
     });
   }
 
+  /**
+   * Lets `fn` append events: it connects as a login of its own, which is created by the migration and may append besides what its roles allow.
+   *
+   * ```ts
+   * outbox.grantAppend(checkout, { user: 'shop_checkout', roles: ['shop_writer'] }, 20);
+   * ```
+   *
+   * @param connections at once, of all sandboxes of `fn` together; the server holds the login to it
+   * @throws RangeError as `OutboxDatabase.connect`
+   */
+  grantAppend(fn: LambdaFunction, login: DatabaseLogin, connections: number): void {
+    this.database.connect(fn, { ...login, roles: [...login.roles, 'outbox_writer'] }, connections);
+  }
+
   /** Age of the oldest event that waits for `destination`, in seconds; parked and blocked ones do not count. */
   metricOldestPendingAge(destination: string, period = Duration.minutes(1)): Metric {
     return this.metric('OldestPendingAge', period, { Destination: destination });
+  }
+
+  /** Deliveries to `destination` that wait to be sent; parked and blocked ones do not count. */
+  metricPending(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Pending', period, { Destination: destination });
+  }
+
+  /** Deliveries to `destination` that wait behind a parked one. */
+  metricBlocked(destination: string, period = Duration.minutes(1)): Metric {
+    return this.metric('Blocked', period, { Destination: destination });
   }
 
   /** Deliveries to `destination` that were refused and wait for a person. */
@@ -151,18 +177,19 @@ export class Outbox extends Construct {
 }
 
 /** As `functions/relay` reads it. */
-function addressOf(destination: EventQueue | IEventBus, { account, region }: Stack): Record<string, string> {
+function addressOf(destination: Destination, { account, region }: Stack): Record<string, string> {
   if (isBus(destination)) {
     // By its name at home (the local cloud describes no bus by its ARN), by its ARN in another account or region.
     const home = destination.env.account === account && destination.env.region === region;
     return { kind: 'eventbridge', bus: home ? destination.eventBusName : destination.eventBusArn };
   }
-  return { kind: destination.fifo ? 'sqs-fifo' : 'sqs', url: destination.queue.queueUrl };
+  const { queueUrl: url, fifo } = queueOf(destination);
+  return { kind: fifo ? 'sqs-fifo' : 'sqs', url };
 }
 
-function grantPublish(destination: EventQueue | IEventBus, relay: LambdaFunction): void {
+function grantPublish(destination: Destination, relay: LambdaFunction): void {
   if (!isBus(destination)) {
-    destination.queue.grantSendMessages(relay);
+    queueOf(destination).grantSendMessages(relay);
     return;
   }
   // Describe: PutEvents to a bus that is not there may answer with success, so the relay asks first.
@@ -172,8 +199,4 @@ function grantPublish(destination: EventQueue | IEventBus, relay: LambdaFunction
       resources: [destination.eventBusArn],
     }),
   );
-}
-
-function isBus(destination: EventQueue | IEventBus): destination is IEventBus {
-  return 'eventBusArn' in destination;
 }

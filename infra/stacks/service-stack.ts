@@ -1,21 +1,27 @@
 import { CfnOutput, Duration, RemovalPolicies, Stack, type StackProps } from 'aws-cdk-lib';
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
+import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import { defineErasable } from '../../shared/sealing/index.ts';
 import {
+  ConsumerAlarms,
+  DatabaseAlarms,
   type DatabaseConnection,
   type EventArchive,
   EventApi,
   EventConsumer,
   type EventQueue,
+  FunctionAlarms,
   type ISealingKeys,
   Janitor,
   MIGRATOR,
   Operator,
   Outbox,
   OutboxAlarms,
+  OutboxDashboard,
   OutboxDatabase,
   type OutboxDatabaseProps,
   type OutboxNetwork,
@@ -28,6 +34,8 @@ export interface ServiceStackProps extends StackProps {
   readonly database: DatabaseConnection;
   /** What functions may hold of the server's connections together. Default: as `OutboxDatabase`. */
   readonly maxConnections: number | undefined;
+  /** The cluster that the database is in, where it is one of ours. */
+  readonly cluster: DatabaseCluster | undefined;
   /** Where functions run. Undefined: outside of a VPC. */
   readonly network: OutboxNetwork | undefined;
   readonly migrations: OutboxDatabaseProps['migrations'];
@@ -166,36 +174,26 @@ export class ServiceStack extends Stack {
       database,
       queues,
     });
-    new OutboxAlarms(this, 'OutboxAlarms', {
-      ...stage.alarms,
-      outbox,
-      janitor,
-      queues,
-      consumers: [ledger, analytics, notifications].map(({ consumer }) => consumer),
-      topic: props.alarmTopic,
-    });
-    new SealingAlarms(this, 'SealingAlarms', {
-      installation: outbox.installation,
-      janitor,
-      topic: props.alarmTopic,
-      period: stage.alarms.period,
-    });
+    const functions = {
+      relay: outbox.relayFunction,
+      monitor: outbox.monitorFunction,
+      janitor: janitor.function,
+      operator: operator.function,
+      ledger: ledger.function,
+      analytics: analytics.function,
+      notifications: notifications.function,
+      api: invoices.function,
+    };
+    this.watch({ ...props, outbox, janitor, queues, consumers: [ledger, analytics, notifications], functions });
 
     // Where a runbook says "look for errors", this is the place.
-    const functions = [
+    const logged = [
       ...(database.migrateFunction === undefined ? [] : [database.migrateFunction]),
-      outbox.relayFunction,
-      outbox.monitorFunction,
-      janitor.function,
-      operator.function,
-      ledger.function,
-      analytics.function,
-      notifications.function,
-      invoices.function,
+      ...Object.values(functions),
     ];
     new QueryDefinition(this, 'Errors', {
       queryDefinitionName: `${this.stackName}/errors`,
-      logGroups: functions.map((fn) => fn.logGroup),
+      logGroups: logged.map((fn) => fn.logGroup),
       queryString: new QueryString({
         fields: ['@timestamp', 'service', 'message', 'error.name', 'error.message'],
         filterStatements: ['level in ["ERROR", "WARN"] or @message like /Task timed out|Runtime exited/'],
@@ -223,4 +221,27 @@ export class ServiceStack extends Stack {
 
     if (!stage.keepsData) RemovalPolicies.of(this).destroy();
   }
+
+  private watch({ stage, alarmTopic: topic, cluster, outbox, janitor, queues, functions, ...props }: Watched): void {
+    const { installation } = outbox;
+    const { period } = stage.alarms;
+    const consumers = props.consumers.map(({ consumer }) => consumer);
+    const common = { installation, topic, period };
+    const alarms = [
+      new OutboxAlarms(this, 'OutboxAlarms', { ...stage.alarms, outbox, janitor, queues, consumers, topic }),
+      new ConsumerAlarms(this, 'ConsumerAlarms', { ...common, queues, consumers }),
+      new FunctionAlarms(this, 'FunctionAlarms', { installation, topic, functions }),
+      new DatabaseAlarms(this, 'DatabaseAlarms', { ...common, cluster }),
+      new SealingAlarms(this, 'SealingAlarms', { ...common, janitor }),
+    ].flatMap((one) => one.alarms);
+    new OutboxDashboard(this, 'Dashboard', { outbox, alarms, queues, consumers, functions, janitor, cluster });
+  }
+}
+
+interface Watched extends Pick<ServiceStackProps, 'stage' | 'alarmTopic' | 'cluster'> {
+  readonly outbox: Outbox;
+  readonly janitor: Janitor;
+  readonly queues: Readonly<Record<string, EventQueue>>;
+  readonly consumers: readonly EventConsumer[];
+  readonly functions: Readonly<Record<string, LambdaFunction>>;
 }

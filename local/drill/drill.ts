@@ -197,6 +197,8 @@ async function asOwner<T>(
   work: (owner: pg.Client) => Promise<T>,
 ): Promise<T> {
   const owner = new pg.Client(connection(server, database, MIGRATOR));
+  // A server that stops takes idle connections with it; without a listener that ends the process. A query that waits fails by itself.
+  owner.on('error', () => {});
   await owner.connect();
   try {
     return await work(owner);

@@ -11,11 +11,11 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   infra: ['infra', 'shared'],
   cli: ['cli', 'shared'],
   local: ['local', 'shared'],
-  scripts: ['scripts', 'cli', 'functions', 'shared'],
+  scripts: ['scripts', 'cli', 'functions', 'infra', 'shared'],
 };
 
-/** Tests and benchmarks look at everything, also behind the doors. */
-const LOOK_EVERYWHERE = new Set(['test', 'bench']);
+/** Tests and benchmarks look at everything, also behind the doors. Examples are projects of their own, which have the library as a package. */
+const LOOK_EVERYWHERE = new Set(['test', 'bench', 'examples']);
 
 /** The areas of `shared`, lowest first. An area may import the areas of lower rows. */
 const AREAS: readonly (readonly string[])[] = [
@@ -25,13 +25,14 @@ const AREAS: readonly (readonly string[])[] = [
   ['sealing'],
   ['events', 'archive', 'retention'],
   ['outbox', 'inbox', 'operations'],
+  ['testing'],
 ];
 
 /** The library must run wherever PostgreSQL and SQS are reached, so it knows neither Lambda nor CDK. */
 const NOT_IN_SHARED = /^(@aws-lambda-powertools\/|@middy\/|aws-lambda$|aws-cdk-lib($|\/)|constructs$|cdk-nag$)/;
 
-/** Except the consumer's wrapper, which is a Lambda handler by nature. */
-const ALLOWED_IN_INBOX = /^(@middy\/core$|aws-lambda$)/;
+/** Except the consumer's wrapper, which is a Lambda handler by nature, and what a test invokes it with. */
+const ALLOWED_IN: Readonly<Record<string, RegExp>> = { inbox: /^(@middy\/core$|aws-lambda$)/, testing: /^aws-lambda$/ };
 
 const NOT_IN_FUNCTIONS = /^(aws-cdk-lib($|\/)|constructs$|cdk-nag$|aws-cdk$)/;
 
@@ -91,8 +92,7 @@ function forbiddenArea(from: string, to: string): string | null {
 
 function forbiddenPackage(from: readonly string[], specifier: string): string | null {
   if (from[0] === 'shared' && NOT_IN_SHARED.test(specifier)) {
-    const excepted = from[1] === 'inbox' && ALLOWED_IN_INBOX.test(specifier);
-    return excepted ? null : 'shared/ knows nothing of Lambda or CDK';
+    return ALLOWED_IN[from[1] ?? '']?.test(specifier) === true ? null : 'shared/ knows nothing of Lambda or CDK';
   }
   if (from[0] === 'functions' && NOT_IN_FUNCTIONS.test(specifier)) return 'functions/ know nothing of CDK';
   return null;

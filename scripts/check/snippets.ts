@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { DOORS } from '../package/doors.ts';
 
 export interface Snippet {
   readonly document: string;
@@ -24,18 +25,6 @@ export function snippetsOf(document: string, text: string): Snippet[] {
   }
   return snippets;
 }
-
-/** The library by its name stands for these doors. */
-const DOORS: Readonly<Record<string, string>> = {
-  'sealed-outbox': 'shared/outbox/index.ts',
-  'sealed-outbox/archive': 'shared/archive/index.ts',
-  'sealed-outbox/consumer': 'shared/inbox/index.ts',
-  'sealed-outbox/database': 'shared/database/index.ts',
-  'sealed-outbox/events': 'shared/events/index.ts',
-  'sealed-outbox/infra': 'infra/index.ts',
-  'sealed-outbox/sealing': 'shared/sealing/index.ts',
-  'sealed-outbox/telemetry': 'shared/telemetry/index.ts',
-};
 
 /**
  * Writes each snippet as a file that sees what a file in functions/<name>/ would see, padded with empty lines so that the compiler's line numbers are the document's, and a

@@ -7,4 +7,4 @@ export { createPool, type PoolOptions } from './pool.ts';
 export { revalidate } from './revalidate.ts';
 export { scriptOf } from './script.ts';
 export type { Queryable, Result, Row } from './queryable.ts';
-export { type Connections, transaction, TransactionAbortedError } from './transaction.ts';
+export { type Connections, isStaleWriter, transaction, TransactionAbortedError } from './transaction.ts';

@@ -21,9 +21,24 @@ export class TransactionAbortedError extends SealedOutboxError {
   }
 }
 
+/** PostgreSQL refuses to write: after a fail-over a connection may still lead to the server that was the writer, or to one that is not yet. */
+const READ_ONLY = '25006';
+/** ORMs wrap the driver's error; nobody wraps deeper than this. */
+const CAUSE_DEPTH = 5;
+
+/** Whether the connection leads to a server that takes no writes, and must not be used again: it would refuse every retry. */
+export function isStaleWriter(error: unknown): boolean {
+  let current = error;
+  for (let depth = 0; depth < CAUSE_DEPTH && current instanceof Error; depth += 1) {
+    if ((current as { code?: unknown }).code === READ_ONLY) return true;
+    current = current.cause;
+  }
+  return false;
+}
+
 /**
  * Runs `work` in one transaction on a connection of `pool`: commit when it resolves, roll back when it rejects.
- * A connection on which the rollback itself fails is thrown away, never handed to the next caller.
+ * A connection on which the rollback itself fails, or whose server takes no writes, is thrown away, never handed to the next caller.
  *
  * @throws TransactionAbortedError (`TRANSACTION_ABORTED`); else whatever `work` or the database throws
  */
@@ -47,6 +62,7 @@ export async function transaction<T>(pool: Connections, work: (tx: pg.PoolClient
     } catch (rollbackError) {
       broken = rollbackError as Error;
     }
+    if (isStaleWriter(error)) broken = error as Error;
     throw error;
   } finally {
     client.off('error', onError);

@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import { transaction } from '../database/index.ts';
+import { isStaleWriter, transaction } from '../database/index.ts';
 import type { ReceivedEvent } from '../events/index.ts';
 import { BeforeMissingError, HandlerFailedError } from './errors.ts';
-import { isServerAnswer, isStaleWriter } from './failure.ts';
+import { isServerAnswer } from './failure.ts';
 import { beforeContext, handlerContext } from './handler-context.ts';
 import type { AnySteps } from './handlers.ts';
 import { asItCame, hold, type HeldReason, outOfOrder } from './hold.ts';

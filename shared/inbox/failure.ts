@@ -92,11 +92,6 @@ export function isServerAnswer(error: unknown): boolean {
   return sqlStateOf(error) !== undefined;
 }
 
-/** Whether the connection leads to a server that no longer takes writes, and must not be used again. */
-export function isStaleWriter(error: unknown): boolean {
-  return findCode(error, (code) => code === '25006') !== undefined;
-}
-
 /** What a consumer does with an event that it cannot open: outages cost no attempt, and what no retry changes is held. */
 const SEALING = {
   SEALING_THROTTLED: 'retry',

@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { type Row, TransactionAbortedError } from '../database/index.ts';
+import { isStaleWriter, type Row, TransactionAbortedError } from '../database/index.ts';
 import { HandlerFailedError, TransactionEndedError } from './errors.ts';
-import { isStaleWriter, sqlStateOf } from './failure.ts';
+import { sqlStateOf } from './failure.ts';
 
 /**
  * Runs `work` in the transaction of a consumer: opened by `take` together with its first statement in one round trip, ended by

@@ -48,6 +48,7 @@ export {
   NotATransactionError,
 } from './errors.ts';
 export { type OutboxRetention, outboxWalks } from './janitor/outbox-walks.ts';
+export { type DatabaseAge, readDatabaseAge } from './database-age.ts';
 export { type DestinationLag, type Lag, readLag } from './lag.ts';
 export { listParked, type ListParkedOptions, type ParkedDelivery, type ParkedPage } from './operate/list-parked.ts';
 export {

@@ -1,5 +1,5 @@
 /** CloudWatch's names of the units that this library uses. */
-export type MetricUnit = 'Count' | 'Seconds' | 'Milliseconds' | 'Bytes';
+export type MetricUnit = 'Count' | 'Seconds' | 'Milliseconds' | 'Bytes' | 'Percent';
 
 /** What the library counts into. Dimensions are few and bounded: a combination costs money each month. */
 export interface Metrics {

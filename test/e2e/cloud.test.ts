@@ -1,6 +1,5 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { CloudWatchClient, DescribeAlarmsCommand } from '@aws-sdk/client-cloudwatch';
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import {
   CloudWatchLogsClient,
   DescribeLogGroupsCommand,
@@ -11,13 +10,13 @@ import {
   GetFunctionConfigurationCommand,
   InvokeCommand,
   LambdaClient,
+  ListEventSourceMappingsCommand,
   PutFunctionConcurrencyCommand,
+  UpdateEventSourceMappingCommand,
 } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
-import { SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
+import { SNSClient } from '@aws-sdk/client-sns';
 import {
-  CreateQueueCommand,
-  DeleteMessageCommand,
   GetQueueAttributesCommand,
   ReceiveMessageCommand,
   SendMessageCommand,
@@ -28,12 +27,12 @@ import { afterAll, describe, expect, inject, it } from 'vitest';
 import { readFacts } from '../../local/check/facts.ts';
 import { arrival, checkTraffic } from '../../local/check/run.ts';
 import { invoiceBody, MARKER, postJson, sendInvoice } from '../../local/check/traffic.ts';
-import { ROOT } from '../../local/environment.ts';
 import { asSuperuser } from '../../local/postgres.ts';
 import { readArchive, s3Archive } from '../../shared/archive/index.ts';
 import { allOf } from '../support/archive-conformance.ts';
 import { killFunction } from './function-process.ts';
 import { until } from './until.ts';
+import { becomes, command, listen } from './watching.ts';
 
 const cloud = inject('cloud');
 const { outputs, apiUrl, client } = cloud;
@@ -184,8 +183,8 @@ describe('a message that is no envelope', () => {
     expect(held).toMatchObject({ consumer: 'ledger', reason: 'malformed' });
     const line = await until('a log line about the message', async () => logLine('malformed'), 10_000);
     expect(line).not.toContain(text);
-    const alarm = 'sealed-outbox-local-service-held-ledger';
-    await becomes(alarm, 'ALARM');
+    const alarm = 'held-ledger';
+    await becomes(metrics, alarm, 'ALARM');
     const raised = await command('alarms', '--json');
     expect(JSON.parse(raised.stdout)).toContainEqual(
       expect.objectContaining({ name: 'held-ledger', state: 'ALARM', runbook: 'docs/runbooks/held.md' }),
@@ -203,7 +202,7 @@ describe('a message that is no envelope', () => {
       '--yes',
     );
     expect(skipped).toMatchObject({ code: 0, stdout: 'done  true\n' });
-    await becomes(alarm, 'OK');
+    await becomes(metrics, alarm, 'OK');
     expect((await facts()).held).toEqual([]);
   });
 
@@ -253,12 +252,9 @@ describe('an operator', () => {
 
 describe('a relay that stands still', () => {
   it('raises the lag alarm with its SNS message, and ends it when the relay is back', async () => {
-    const name = 'sealed-outbox-local-service-oldest-pending-age-ledger';
-    const inbox = await subscribe();
-    const message = async (state: string) =>
-      receiveFrom(inbox, (body) => body.includes(name) && body.includes(`\\"NewStateValue\\": \\"${state}\\"`), 20_000);
-
-    await becomes(name, 'OK');
+    const name = 'oldest-pending-age-ledger';
+    const told = await listen(queues, topics, output('AlarmTopicArn'));
+    await becomes(metrics, name, 'OK');
     const FunctionName = output('RelayFunctionName');
     // What an operator does to stop a function: no invocation may run any more, and the one that runs dies.
     await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
@@ -266,67 +262,101 @@ describe('a relay that stands still', () => {
     let id: string;
     try {
       id = await sendInvoice(apiUrl);
-      await becomes(name, 'ALARM');
-      expect(await message('ALARM')).toContain(name);
+      await becomes(metrics, name, 'ALARM');
+      expect(await told(name, 'ALARM')).toMatchObject({
+        AlarmDescription: expect.stringMatching('Runbook: docs/runbooks/lag.md'),
+      });
       expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).not.toContain(id);
     } finally {
       await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
     }
     await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));
     expect(await arrived()).toBe(true);
-    await becomes(name, 'OK');
-    expect(await message('OK')).toContain(name);
+    await becomes(metrics, name, 'OK');
+    await told(name, 'OK');
+    const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
+    expect(summary.wrong).toEqual([]);
+  });
+});
+
+describe('what a destination refuses, and what a consumer gives up', () => {
+  it('raise the alarms of parked events and of dead letters, until the limit is mended and the operator sends both again', async () => {
+    const told = await listen(queues, topics, output('AlarmTopicArn'));
+    const notifications = { QueueUrl: output('NotificationsQueueUrl') };
+    const ledger = { QueueUrl: output('LedgerQueueUrl') };
+    const original = await attributesOf(ledger.QueueUrl);
+    const { EventSourceMappings = [] } = await lambda.send(
+      new ListEventSourceMappingsCommand({ FunctionName: output('LedgerFunctionName') }),
+    );
+    const UUID = EventSourceMappings[0]?.UUID;
+    const redrivePolicy = JSON.parse(original['RedrivePolicy'] ?? '{}') as object;
+    let id: string;
+    // Somebody lowers the limit of one queue; the consumer of the other receives, and never acknowledges.
+    await lambda.send(new UpdateEventSourceMappingCommand({ UUID, Enabled: false }));
+    await set(notifications.QueueUrl, { MaximumMessageSize: '1024' });
+    await set(ledger.QueueUrl, {
+      VisibilityTimeout: '0',
+      RedrivePolicy: JSON.stringify({ ...redrivePolicy, maxReceiveCount: 1 }),
+    });
+    try {
+      id = await sendInvoice(apiUrl);
+      await until(
+        'the message is a dead letter',
+        async () => {
+          await queues.send(new ReceiveMessageCommand(ledger));
+          const dead = await attributesOf(output('LedgerDeadLetterQueueUrl'));
+          return dead['ApproximateNumberOfMessages'] === '1' ? true : undefined;
+        },
+        20_000,
+      );
+      await Promise.all(
+        [
+          ['parked-notifications', 'parked'],
+          ['dead-letters-ledger', 'dead-letters'],
+        ].map(async ([alarm = '', runbook]) =>
+          expect(await told(alarm, 'ALARM')).toMatchObject({
+            AlarmDescription: expect.stringMatching(`Runbook: docs/runbooks/${runbook}.md`),
+          }),
+        ),
+      );
+    } finally {
+      await set(notifications.QueueUrl, { MaximumMessageSize: '1048576' });
+      const { VisibilityTimeout = '30', RedrivePolicy = '' } = original;
+      await set(ledger.QueueUrl, { VisibilityTimeout, RedrivePolicy });
+      await lambda.send(new UpdateEventSourceMappingCommand({ UUID, Enabled: true }));
+    }
+    const reason = ['--reason', 'the limit is mended', '--yes'];
+    const parked = await command('ops', 'parked', 'list', '--json');
+    const [{ position }] = JSON.parse(parked.stdout).result.parked;
+    expect(await command('ops', 'redrive', String(position), ...reason)).toMatchObject({ code: 0 });
+    expect(await command('ops', 'dead-letters', 'redrive', 'ledger', ...reason)).toMatchObject({ code: 0 });
+    expect(await arrived()).toBe(true);
+    expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
+    await Promise.all(['parked-notifications', 'dead-letters-ledger'].map((alarm) => told(alarm, 'OK')));
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
   });
 
-  /** A queue that gets what the alarms' topic sends. */
-  const subscribe = async (): Promise<string> => {
-    const { QueueUrl = '' } = await queues.send(new CreateQueueCommand({ QueueName: `alarms-${randomUUID()}` }));
-    const { Attributes } = await queues.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }));
-    const Endpoint = Attributes?.['QueueArn'];
-    await topics.send(new SubscribeCommand({ TopicArn: output('AlarmTopicArn'), Protocol: 'sqs', Endpoint }));
-    return QueueUrl;
-  };
+  const attributesOf = async (QueueUrl: string): Promise<Record<string, string>> =>
+    (await queues.send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] }))).Attributes ?? {};
+  const set = async (QueueUrl: string, Attributes: Record<string, string>) =>
+    queues.send(new SetQueueAttributesCommand({ QueueUrl, Attributes }));
 });
 
-/** Runs a command of the operator as its own process, against this cloud. */
-async function command(
-  name: 'ops' | 'alarms',
-  ...words: readonly string[]
-): Promise<{ code: number; stdout: string; stderr: string }> {
-  const args = [`cli/${name}.ts`, ...words, '--directory', '.local/e2e'];
-  return new Promise((ended) => {
-    execFile(process.execPath, args, { cwd: ROOT, timeout: 60_000 }, (error, stdout, stderr) => {
-      ended({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
-    });
-  });
-}
-
-/** Waits until the alarm is in this state. */
-async function becomes(name: string, state: string): Promise<void> {
-  await until(
-    `${name} is ${state}`,
-    async () => {
-      const { MetricAlarms } = await metrics.send(new DescribeAlarmsCommand({ AlarmNames: [name] }));
-      return MetricAlarms?.[0]?.StateValue === state ? true : undefined;
-    },
-    90_000,
-  );
-}
-
-/** The body of the first message that fits; it and those before it are deleted. */
-async function receiveFrom(QueueUrl: string, fits: (body: string) => boolean, withinMs: number): Promise<string> {
-  return until(
-    `a message in ${QueueUrl}`,
-    async () => {
-      const { Messages = [] } = await queues.send(new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 1 }));
-      for (const { ReceiptHandle, Body = '' } of Messages) {
-        await queues.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
-        if (fits(Body)) return Body;
+describe('a monitor that is dead', () => {
+  it('raises the alarms on what it measures, because nobody knows then, and ends them when it is back', async () => {
+    const told = await listen(queues, topics, output('AlarmTopicArn'));
+    const FunctionName = output('MonitorFunctionName');
+    await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
+    const concerned = ['relay-silent', 'oldest-pending-age-analytics'];
+    try {
+      for (const alarm of concerned) {
+        const { NewStateReason } = await told(alarm, 'ALARM');
+        expect(NewStateReason).toContain('missing (treated as breaching)');
       }
-      return undefined;
-    },
-    withinMs,
-  );
-}
+    } finally {
+      await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
+    }
+    await Promise.all(concerned.map((alarm) => told(alarm, 'OK')));
+  });
+});

@@ -12,7 +12,10 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   const alarms = resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
   const named = (end: string) => alarms.find((alarm) => alarm['AlarmName'] === `sealed-outbox-${stage}-service-${end}`);
 
-  it('watch every destination, the relay, every dead-letter queue and what every consumer holds', () => {
+  const nameOf = (alarm: (typeof alarms)[number]): string =>
+    String(alarm['AlarmName']).replace(`sealed-outbox-${stage}-service-`, '');
+
+  it('watch every destination, queue, consumer and function, the relay, the janitor, the keys and the database', () => {
     const names = Object.keys(definition.destinations);
     const consumers = resources('AWS::Lambda::EventSourceMapping').map(
       ([, { Properties }]) =>
@@ -21,11 +24,28 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         ] as string,
     );
     expect(consumers).toHaveLength(3);
+    const functions = resources('AWS::Lambda::Function')
+      .map(([, fn]) => variablesOf(fn)['POWERTOOLS_SERVICE_NAME'] as string | undefined)
+      // Migrations run in a deployment, which fails with them.
+      .filter((name) => name !== undefined && name !== 'migrate');
+    expect(functions).toHaveLength(8);
     expect(new Set(alarms.map((alarm) => alarm['AlarmName']))).toEqual(
       new Set([
         ...names.map((name) => `sealed-outbox-${stage}-service-oldest-pending-age-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-parked-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-orphaned-${name}`),
+        ...names.map((name) => `sealed-outbox-${stage}-service-pending-${name}`),
+        ...names.map((name) => `sealed-outbox-${stage}-service-blocked-${name}`),
+        ...names.map((name) => `sealed-outbox-${stage}-service-queue-age-${name}`),
+        ...consumers.map((name) => `sealed-outbox-${stage}-service-effect-age-${name}`),
+        ...functions.flatMap((name) =>
+          ['errors', 'throttles', 'duration'].map((what) => `sealed-outbox-${stage}-service-${what}-${name}`),
+        ),
+        ...['connections', 'oldest-transaction', 'snapshot-age', 'transaction-id-age'].map(
+          (name) => `sealed-outbox-${stage}-service-${name}`,
+        ),
+        // The local cloud has no cluster.
+        ...(stage === 'local' ? [] : [`sealed-outbox-${stage}-service-capacity`]),
         ...names.map((name) => `sealed-outbox-${stage}-service-dead-letters-${name}`),
         ...consumers.map((name) => `sealed-outbox-${stage}-service-held-${name}`),
         ...consumers.map((name) => `sealed-outbox-${stage}-service-gap-${name}`),
@@ -43,24 +63,25 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     );
   });
 
-  it('go off when measurements are missing, because then nobody knows', () => {
-    for (const name of [
-      'oldest-pending-age-ledger',
-      'relay-silent',
-      'prune-lag-outbox',
-      'prune-lag-inbox',
-      'canary-age',
-    ]) {
-      expect(named(name)?.['TreatMissingData']).toBe('breaching');
-    }
-    // The two above say so; these keep what was last known.
-    for (const name of ['parked-ledger', 'orphaned-ledger', 'held-ledger', 'gap-ledger', 'canary-failed']) {
-      expect(named(name)?.['TreatMissingData']).toBe('ignore');
-    }
-    // SQS stops reporting for a queue that nobody uses.
-    expect(named('dead-letters-ledger')?.['TreatMissingData']).toBe('notBreaching');
-    // A function writes it where KMS fails, and nothing otherwise.
-    expect(named('kms-errors')?.['TreatMissingData']).toBe('notBreaching');
+  it.each([
+    // Nobody knows then, and no other alarm would say so.
+    ['breaching', /^(oldest-pending-age-.*|relay-silent|prune-lag-.*|canary-age)$/],
+    // Those above say so; these keep what was last known.
+    [
+      'ignore',
+      /^((pending|parked|blocked|orphaned|held|gap)-.*|unroutable|canary-failed|erasures-unapplied|connections|oldest-transaction|snapshot-age|transaction-id-age|capacity)$/,
+    ],
+    // Nothing is written while nothing happens: by SQS of an idle queue, by Lambda of a function that is not called, by a function about what fails.
+    ['notBreaching', /^((dead-letters|queue-age|effect-age|errors|throttles|duration)-.*|kms-errors|erasure-rate)$/],
+  ])('take missing measurements as %s, where that is right', (choice, names) => {
+    const choosing = alarms.filter((alarm) => alarm['TreatMissingData'] === choice).map(nameOf);
+    expect(choosing.filter((name) => !names.test(name))).toEqual([]);
+    expect(choosing.toSorted()).toEqual(
+      alarms
+        .map(nameOf)
+        .filter((name) => names.test(name))
+        .toSorted(),
+    );
   });
 
   it('read the metrics that docs/observability.md says, and no other of ours', () => {
@@ -176,15 +197,48 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     }
   });
 
-  it('name a runbook that exists and names them', () => {
+  it.each([
+    ['pending-ledger', { MetricName: 'Pending', Threshold: 100_000 }],
+    ['blocked-ledger', { MetricName: 'Blocked', Threshold: 1000 }],
+    ['queue-age-ledger', { Namespace: 'AWS/SQS', MetricName: 'ApproximateAgeOfOldestMessage', Threshold: 600 }],
+    ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: 900, Statistic: 'Maximum' }],
+    ['errors-ledger', { Namespace: 'AWS/Lambda', MetricName: 'Errors', Threshold: 0, Statistic: 'Sum', Period: 300 }],
+    ['throttles-api', { Namespace: 'AWS/Lambda', MetricName: 'Throttles', Threshold: 0, Statistic: 'Sum' }],
+    // 90 percent of 180 s and of 5 minutes, which end by themselves after 150 s and 4 minutes; of the API's 25 s.
+    ['duration-relay', { Namespace: 'AWS/Lambda', MetricName: 'Duration', Threshold: 162_000, Statistic: 'Maximum' }],
+    ['duration-janitor', { Threshold: 270_000 }],
+    ['duration-api', { Threshold: 22_500 }],
+    ['connections', { MetricName: 'ConnectionsUsed', Threshold: 80 }],
+    ['oldest-transaction', { MetricName: 'OldestTransactionAge', Threshold: 900 }],
+    ['snapshot-age', { MetricName: 'SnapshotAge', Threshold: 1_000_000 }],
+    ['transaction-id-age', { MetricName: 'TransactionIdAge', Threshold: 500_000_000 }],
+  ])('%s measures what it says against its threshold', (name, expected) => {
+    expect(named(name)).toMatchObject({ ...expected, ComparisonOperator: 'GreaterThanThreshold' });
+  });
+
+  it('name a runbook that exists, names them, and says symptom, meaning, where to look, what to do and how to verify', () => {
     for (const alarm of alarms) {
       const file = /Runbook: (docs\/runbooks\/[a-z-]+\.md)$/.exec(alarm['AlarmDescription'])?.[1] ?? '';
-      const kind = (alarm['AlarmName'] as string)
-        .replace(`sealed-outbox-${stage}-service-`, '')
-        .replace(/(ledger|analytics|notifications)$/, '');
-      expect(readFileSync(join(ROOT, file), 'utf8')).toContain(`<installation>-${kind}`);
+      const kind = nameOf(alarm).replace(
+        /(?<=-)(ledger|analytics|notifications|relay|monitor|janitor|operator|api)$/,
+        '',
+      );
+      const runbook = readFileSync(join(ROOT, file), 'utf8');
+      expect(runbook).toContain(`<installation>-${kind}`);
+      const sections = [...runbook.matchAll(/^## (.+)$/gm)].map(([, title]) => title);
+      expect(sections, file).toEqual(expect.arrayContaining(['Symptom', 'Meaning', 'Look', 'Act', 'Verify']));
     }
   });
+});
+
+it.each(['dev', 'prod'] as const)("watches the capacity of the cluster of stage %s, by the cluster's name", (stage) => {
+  const { resources } = synthesise(stage);
+  const [, alarm] = resources('AWS::CloudWatch::Alarm').find(
+    ([, { Properties }]) => Properties['MetricName'] === 'ACUUtilization',
+  )!;
+  expect(alarm.Properties).toMatchObject({ Namespace: 'AWS/RDS', Threshold: 90, Statistic: 'Maximum' });
+  const cluster = resources('AWS::RDS::DBCluster').map(([name]) => name)[0];
+  expect(JSON.stringify(alarm.Properties['Dimensions'])).toMatch(new RegExp(`"DBClusterIdentifier".*${cluster}`));
 });
 
 it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started, and for what is held', () => {

@@ -1,59 +1,47 @@
-import { KMS } from '@aws-sdk/client-kms';
-import { S3 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ACCOUNT } from '../../local/environment.ts';
 import { type KmsContext, kmsKeys } from '../../shared/sealing/index.ts';
 import { type Account, type Caller, startAccount } from './iam.ts';
+import { functionRights, resolved, roleOf, statementsOfRole } from './rights.ts';
 import { emptyApp, type Resource, synthesise } from './synthesised.ts';
+import {
+  ARCHIVE,
+  arnsOf,
+  CALLS,
+  type Clients,
+  clientsOf,
+  invoke,
+  LOG,
+  nameOf,
+  QUEUES,
+  tried,
+  write,
+} from './trial-calls.ts';
 
 const VAULT = 'sealed-outbox-prod';
-const LOG = 'erasures-of-the-trial';
 const BREAK_GLASS = `arn:aws:iam::${ACCOUNT}:user/break-glass`;
-const ROLES = ['api', 'notifications', 'ledger', 'analytics', 'relay', 'monitor', 'janitor', 'migrate'] as const;
+const stage = synthesise('prod', emptyApp(), { breakGlass: BREAK_GLASS });
+const { resources, functionNamed, data } = stage;
+const ROLES = functionRights(stage).map(({ name }) => name);
 
-const { resources, functionNamed, data } = synthesise('prod', emptyApp(), { breakGlass: BREAK_GLASS });
+/** What each function may call, beside its keys, the log of erasures, and its own log. */
+const MAY: Readonly<Record<string, readonly string[]>> = {
+  relay: [...['Ledger', 'Notifications'].flatMap((name) => on(`${name}Queue`, 'send', 'describe', 'find')), 'put Bus'],
+  ledger: on('LedgerQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
+  analytics: on('AnalyticsQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
+  notifications: on('NotificationsQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
+  operator: ['Ledger', 'Analytics', 'Notifications'].flatMap((name) => [
+    ...on(`${name}Queue`, 'send', 'describe'),
+    ...on(`${name}DeadLetters`, 'receive', 'delete', 'describe'),
+  ]),
+  janitor: ['archive'],
+  api: [],
+  monitor: [],
+  migrate: [],
+};
 
-/** CloudFormation's own functions, as far as these policies use them. */
-interface Functions {
-  readonly Ref?: string;
-  readonly 'Fn::Join'?: readonly [string, readonly unknown[]];
-  readonly 'Fn::GetAtt'?: readonly [string, string];
-  readonly 'Fn::ImportValue'?: string;
-}
-
-/** What CloudFormation would put in, for the two resources of the trial; the rest keeps its form and matches nothing. */
-function resolved(value: unknown, keyArn: string): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => resolved(item, keyArn));
-  const { Ref, 'Fn::Join': join, 'Fn::GetAtt': attribute, 'Fn::ImportValue': imported } = value as Functions;
-  if (join !== undefined) return (resolved(join[1], keyArn) as string[]).join(join[0]);
-  const name = imported ?? attribute?.[0] ?? Ref ?? '';
-  if (name === '') return Object.fromEntries(Object.entries(value).map(([key, it]) => [key, resolved(it, keyArn)]));
-  if (name === 'AWS::Partition') return 'aws';
-  if (name === 'AWS::AccountId') return ACCOUNT;
-  if (name.includes('KeysKey')) return keyArn;
-  return name.includes('ErasuresBucket') ? `arn:aws:s3:::${LOG}` : `arn:aws:none:::${name.replaceAll(':', '-')}`;
-}
-
-/** The statements of a function's role in the template that concern keys or buckets. */
-function statementsOf(name: string, keyArn: string): unknown[] {
-  const role = functionNamed(name)[1].Properties['Role']['Fn::GetAtt'][0];
-  return resources('AWS::IAM::Policy')
-    .filter(([, { Properties }]) => Properties['Roles'].some(({ Ref }: { Ref: string }) => Ref === role))
-    .flatMap(([, { Properties }]) => Properties['PolicyDocument'].Statement as object[])
-    .filter((statement) => /"(?:kms|s3):/.test(JSON.stringify(statement)))
-    .map((statement) => resolved(statement, keyArn));
-}
-
-/** `yes`, or AWS's name for the refusal. */
-async function tried(call: Promise<unknown>): Promise<string> {
-  try {
-    await call;
-    return 'yes';
-  } catch (error) {
-    const { name, code } = error as { readonly name?: string; readonly code?: string };
-    return code ?? name ?? 'unknown';
-  }
+function on(queue: string, ...calls: readonly string[]): string[] {
+  return calls.map((call) => `${call} ${queue}`);
 }
 
 /** The policies of the template, on an AWS that holds to them, called as the functions call. */
@@ -61,12 +49,11 @@ describe('in an account where IAM is in force', () => {
   let account: Account;
   let missing: string | undefined;
   let keyArn: string;
-  /** A client costs more than its calls: one for each caller. */
-  const clients = new Map<string, { readonly kms: KMS; readonly s3: S3 }>();
-  const enter = (name: string, caller: Caller): void => {
-    const settings = { ...caller, maxAttempts: 1 };
-    clients.set(name, { kms: new KMS(settings), s3: new S3({ ...settings, forcePathStyle: true }) });
-  };
+  const clients = new Map<string, Clients>();
+  const enter = (name: string, caller: Caller): void => void clients.set(name, clientsOf(caller));
+  const putIn = (value: unknown): unknown => resolved(value, stage, arnsOf(stage, keyArn));
+  const roleWith = async (name: string, role: string): Promise<void> =>
+    enter(name, await account.roleWith(name, statementsOfRole(role, stage).map(putIn)));
   const as = (name: string) => clients.get(name)!;
   const keysOf = (name: string) => kmsKeys({ client: as(name).kms, keyArn });
   const contextOf = (className: string): KmsContext => ({
@@ -84,20 +71,20 @@ describe('in an account where IAM is in force', () => {
     }
     account = started;
     enter('root', account.root);
-    const { kms, s3 } = as('root');
+    const { kms, s3, sqs, events, logs, sns } = as('root');
     const created = await kms.createKey({});
     keyArn = created.KeyMetadata!.Arn!;
-    const [[, key]] = resources('AWS::KMS::Key').filter(([id]) => id.startsWith('Keys')) as [[string, Resource]];
+    const [, key] = resources('AWS::KMS::Key').find(([id]) => id.startsWith('KeysKey'))!;
     await kms.putKeyPolicy({
       KeyId: keyArn,
       PolicyName: 'default',
-      Policy: JSON.stringify(resolved(key.Properties['KeyPolicy'], keyArn)),
+      Policy: JSON.stringify(putIn(key.Properties['KeyPolicy'])),
     });
     await s3.createBucket({ Bucket: LOG });
     const [, policy] = Object.entries(data.findResources('AWS::S3::BucketPolicy')).find(([id]) =>
       id.startsWith('Erasures'),
     )! as [string, Resource];
-    const { Statement } = resolved(policy.Properties['PolicyDocument'], keyArn) as { Statement: object[] };
+    const { Statement } = putIn(policy.Properties['PolicyDocument']) as { Statement: object[] };
     // The emulator has no TLS; what is refused without it is asserted on the template.
     const beyondTls = Statement.filter((statement) => !/SecureTransport|TlsVersion/.test(JSON.stringify(statement)));
     expect(beyondTls).toHaveLength(Statement.length - 2);
@@ -108,7 +95,15 @@ describe('in an account where IAM is in force', () => {
     for (const Key of ['entry/000000000001.json', 'subject-key/000001.json']) {
       await s3.putObject({ Bucket: LOG, Key, Body: '{}', IfNoneMatch: '*' });
     }
-    await Promise.all(ROLES.map(async (name) => enter(name, await account.roleWith(name, statementsOf(name, keyArn)))));
+    await s3.createBucket({ Bucket: ARCHIVE });
+    await s3.putObject({ Bucket: ARCHIVE, Key: 'events/0.ndjson', Body: '{}' });
+    await Promise.all(QUEUES.map((QueueName) => sqs.createQueue({ QueueName })));
+    await events.createEventBus({ Name: 'Bus' });
+    await sns.createTopic({ Name: 'Alarms' });
+    await Promise.all(
+      resources('AWS::Logs::LogGroup').map(([id]) => logs.createLogGroup({ logGroupName: nameOf(id) })),
+    );
+    await Promise.all(ROLES.map((name) => roleWith(name, roleOf(functionNamed(name)[1]))));
     const all = [{ Effect: 'Allow', Action: '*', Resource: '*' }];
     enter('admin', await account.roleWith('admin', all));
     enter('break-glass', await account.userWith('break-glass', all));
@@ -117,14 +112,48 @@ describe('in an account where IAM is in force', () => {
     if (missing !== undefined) test.skip(missing);
   });
   afterAll(async () => {
-    for (const { kms, s3 } of clients.values()) {
-      kms.destroy();
-      s3.destroy();
-    }
+    for (const caller of clients.values()) for (const client of Object.values(caller)) client.destroy();
     await account?.stop();
   });
 
-  it.each<[name: (typeof ROLES)[number], makes: string[], unwraps: string[]]>([
+  it.each(ROLES)('%s calls what its function calls, and is refused everything else', async (name) => {
+    const answers = await Promise.all(
+      Object.entries(CALLS).map(async ([call, make]) => [call, await tried(make(as(name)))] as const),
+    );
+    expect(answers.filter(([, answer]) => answer === 'yes').map(([call]) => call)).toEqual(
+      Object.keys(CALLS).filter((call) => MAY[name]?.includes(call)),
+    );
+    for (const [, answer] of answers) expect(answer).toMatch(/^yes$|^AccessDenied|^AuthorizationError/);
+  });
+
+  it('each function writes to its own log and to no other', async () => {
+    const groups = new Map(
+      ROLES.map((name) => [name, nameOf(functionNamed(name)[1].Properties['LoggingConfig'].LogGroup.Ref)]),
+    );
+    for (const name of ROLES) {
+      const written = await Promise.all(
+        [...groups].map(async ([of, group]) => [of, await tried(write(group)(as(name)))]),
+      );
+      expect([name, written.filter(([, answer]) => answer === 'yes').map(([of]) => of)]).toEqual([name, [name]]);
+    }
+  });
+
+  it('each schedule starts its own function and no other', async () => {
+    const functions = resources('AWS::Lambda::Function').map(([id]) => nameOf(id));
+    const schedules = resources('AWS::Scheduler::Schedule');
+    expect(schedules.length).toBeGreaterThan(4);
+    for (const [id, { Properties }] of schedules) {
+      const { Arn, RoleArn } = Properties['Target'];
+      await roleWith(id, RoleArn['Fn::GetAtt'][0]);
+      const started = await Promise.all(functions.map(async (fn) => [fn, await tried(invoke(fn)(as(id)))]));
+      expect([id, started.filter(([, answer]) => answer === 'yes').map(([fn]) => fn)]).toEqual([
+        id,
+        [nameOf(Arn['Fn::GetAtt'][0])],
+      ]);
+    }
+  });
+
+  it.each<[name: string, makes: string[], unwraps: string[]]>([
     ['api', ['bank', 'contact', 'tax'], ['bank', 'contact', 'tax']],
     ['notifications', [], ['contact']],
     ['ledger', [], ['contact']],
@@ -133,6 +162,7 @@ describe('in an account where IAM is in force', () => {
     ['monitor', [], []],
     ['janitor', ['bank', 'contact', 'tax'], ['bank', 'contact', 'tax']],
     ['migrate', [], []],
+    ['operator', [], []],
   ])('%s makes keys of %j and unwraps those of %j, and is refused all others', async (name, makes, unwraps) => {
     const keys = keysOf(name);
     for (const className of ['bank', 'contact', 'health', 'tax']) {
@@ -193,6 +223,7 @@ describe('in an account where IAM is in force', () => {
     ['relay', 'AccessDenied', 'AccessDenied'],
     ['monitor', 'AccessDenied', 'AccessDenied'],
     ['migrate', 'AccessDenied', 'AccessDenied'],
+    ['operator', 'AccessDenied', 'AccessDenied'],
   ])('%s reads the log of erasures: %s; its key: %s; it adds, replaces and deletes nothing', async (name, may, key) => {
     const { s3 } = as(name);
     const Key = 'entry/000000000001.json';

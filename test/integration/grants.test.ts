@@ -218,6 +218,7 @@ const ESCAPES = [
   `create function public.mine() returns int language sql as 'select 1'`,
   'create role mine',
   'set role outbox_owner',
+  'set role outbox_observer',
   'set role inbox_owner',
   'set role sealed_migrator',
   'alter table outbox.event disable trigger all',
@@ -423,6 +424,8 @@ describe.each(TABLE)('$user', ({ user, may, mustNot }) => {
   it('may ask how much waits and is held only as the monitor, and as the operator', async () => {
     const asks = user === 'sealed_monitor' || user === 'sealed_operator';
     expect(await otherThan(asks ? null : FORBIDDEN, user, MONITORING)).toEqual([]);
+    const observes = user === 'sealed_monitor';
+    expect(await otherThan(observes ? null : FORBIDDEN, user, ['select outbox.database_age()'])).toEqual([]);
   });
 
   it('may install no catalogue, make nothing, and become nobody else', async () => {
@@ -539,6 +542,7 @@ describe('no user', () => {
         'show_held',
         'skip_held',
       ],
+      outbox_observer: ['database_age'],
       sample_owner: ['prune_idempotency'],
     };
     for (const { proconfig } of rows) expect(proconfig).toEqual(expect.arrayContaining([path]));

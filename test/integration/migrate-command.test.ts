@@ -95,6 +95,35 @@ describe('npm run migrate', () => {
     expect(await command(['--print', '--logins', '[{"user":7}]'], env)).toMatchObject({ code: 2 });
   });
 
+  it('prints the classes of sealed data that a login is given, and takes others away', async () => {
+    const client = await database.client('sealed_migrator');
+    const user = `printed_${randomBytes(6).toString('hex')}`;
+    const areas = ['--areas', 'outbox,inbox,vault'];
+    const printed = async (vault: object | undefined) => {
+      const logins = JSON.stringify([{ user, roles: ['vault_writer'], vault }]);
+      const { code, stdout } = await command(['--print', ...areas, '--logins', logins], env);
+      expect(code).toBe(0);
+      await client.query(stdout);
+      const { rows } = await client.query(
+        'select class, may_create as creates from vault.class_access where login = $1 order by class',
+        [user],
+      );
+      return rows;
+    };
+    try {
+      expect(await printed({ reads: ['contact'], creates: ['bank', 'tax'] })).toEqual([
+        { class: 'bank', creates: true },
+        { class: 'contact', creates: false },
+        { class: 'tax', creates: true },
+      ]);
+      expect(await printed(undefined)).toEqual([]);
+    } finally {
+      await client.query(`drop role if exists ${user}`);
+    }
+    const wrong = JSON.stringify([{ user, roles: [], vault: { reads: 'contact' } }]);
+    expect(await command(['--print', ...areas, '--logins', wrong], env)).toMatchObject({ code: 2 });
+  });
+
   it('explains itself without a database', async () => {
     const { code, stdout } = await command(['--help'], {});
     expect(code).toBe(0);

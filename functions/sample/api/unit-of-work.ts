@@ -10,10 +10,12 @@ export interface Unit {
 }
 
 const TRIES = 3;
+/** A deadlock, a conflict, a server that takes no writes any more. */
+const AGAIN = new Set<unknown>(['40P01', '40001', '25006']);
 
 /**
- * A transaction that is run again when PostgreSQL ended it to resolve a deadlock (40P01) or a conflict (40001): nothing of it
- * happened then.
+ * A transaction that is run again when PostgreSQL ended it to resolve a deadlock (40P01) or a conflict (40001), or refused to write (25006) because
+ * the connection leads to the writer of before a fail-over: nothing of it happened then, and the next try has another connection.
  */
 export async function unitOfWork<T>(
   pool: pg.Pool,
@@ -24,8 +26,7 @@ export async function unitOfWork<T>(
     try {
       return await transaction(pool, (tx) => work({ tx, metadata }));
     } catch (error) {
-      const code = (error as { code?: unknown }).code;
-      if (attempt === TRIES || (code !== '40P01' && code !== '40001')) throw error;
+      if (attempt === TRIES || !AGAIN.has((error as { code?: unknown }).code)) throw error;
     }
   }
 }

@@ -1,0 +1,23 @@
+import { emfMetrics, eventConsumer } from 'sealed-outbox/consumer';
+import { createPool, databaseConfig, poolSize } from 'sealed-outbox/database';
+import { catalogue } from './events.ts';
+import { log } from './log.ts';
+import { handlers } from './shipping-handlers.ts';
+
+const { OUTBOX_INSTALLATION = 'shop' } = process.env;
+
+export const handler = eventConsumer({
+  name: 'shipping',
+  mode: 'strict',
+  startingPoint: 'beginning',
+  destination: 'shipping',
+  catalogue,
+  handlers,
+  pool: createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'shipping', log }),
+  log,
+  metrics: emfMetrics({
+    dimensions: { Installation: OUTBOX_INSTALLATION },
+    write: (line) => console.log(line),
+    now: Date.now,
+  }),
+});

@@ -1,0 +1,63 @@
+import { Duration } from 'aws-cdk-lib';
+import { type Alarm, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import { Construct } from 'constructs';
+import type { EventQueue } from './event-queue.ts';
+import { METRIC_NAMESPACE } from './outbox.ts';
+import { PERSISTENT, runbookAlarms, type RunbookAlarmsProps, SILENCE_IS_FINE } from './runbook-alarms.ts';
+
+export interface ConsumerAlarmsProps extends RunbookAlarmsProps {
+  /** Queues whose messages may not get old: a name, and the queue. */
+  readonly queues: Readonly<Record<string, EventQueue>>;
+  /** Names of the consumers whose effects may not be late. */
+  readonly consumers: readonly string[];
+  /** A message that waits longer in its queue is late. Default: 10 minutes, well below the hours after which it is a dead letter. */
+  readonly queueAge?: Duration;
+  /** An event that is older when its effect is committed came late. Default: 15 minutes. */
+  readonly effectAge?: Duration;
+  /** Length of one measurement. Default: 1 minute. */
+  readonly period?: Duration;
+}
+
+/** Whether events that were published have their effects in time: how old messages get in their queues, and events until they are applied. */
+export class ConsumerAlarms extends Construct {
+  readonly alarms: readonly Alarm[];
+
+  constructor(scope: Construct, id: string, props: ConsumerAlarmsProps) {
+    super(scope, id);
+    const { installation, queues, consumers, period = Duration.minutes(1) } = props;
+    const { queueAge = Duration.minutes(10), effectAge = Duration.minutes(15) } = props;
+    this.alarms = runbookAlarms(this, props, [
+      ...Object.entries(queues).map(([name, { queue }]) => ({
+        name: `queue-age-${name}`,
+        meaning: `Messages of ${name} wait longer than ${queueAge.toSeconds()} s in the queue: the consumer does not run, fails, or is too slow.`,
+        runbook: 'late-effects',
+        metric: queue.metricApproximateAgeOfOldestMessage({ period, statistic: Stats.MAXIMUM }),
+        threshold: queueAge.toSeconds(),
+        ...PERSISTENT,
+        // SQS reports nothing for a queue that nobody has used for hours.
+        ...SILENCE_IS_FINE,
+      })),
+      ...consumers.map((consumer) => ({
+        name: `effect-age-${consumer}`,
+        meaning: `Events are older than ${effectAge.toSeconds()} s when the consumer ${consumer} applies them: it catches up, or what comes before it is late.`,
+        runbook: 'late-effects',
+        metric: effectAgeOf(installation, consumer, period),
+        threshold: effectAge.toSeconds(),
+        ...PERSISTENT,
+        // Written with each effect, so nothing is written where nothing happens. What does not come at all raises the others.
+        ...SILENCE_IS_FINE,
+      })),
+    ]);
+  }
+}
+
+/** The greatest age (seconds, since its append) of an event that `consumer` applied in a period. */
+export function effectAgeOf(installation: string, consumer: string, period: Duration): Metric {
+  return new Metric({
+    namespace: METRIC_NAMESPACE,
+    metricName: 'EffectAge',
+    dimensionsMap: { Installation: installation, Consumer: consumer },
+    statistic: Stats.MAXIMUM,
+    period,
+  });
+}

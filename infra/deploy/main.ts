@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { deploy, destroy, type World } from './carry-out.ts';
+import type { Step } from './plan.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const COMMANDS = { deploy, destroy } as const;
+
+const world: World = {
+  context:
+    (JSON.parse(readFileSync(join(ROOT, 'cdk.json'), 'utf8')) as { context?: Record<string, unknown> }).context ?? {},
+  print: (text) => console.log(text),
+  complain: (text) => console.error(text),
+  ask: process.stdin.isTTY ? ask : null,
+  run,
+};
+
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await lines.question(question);
+  } finally {
+    lines.close();
+  }
+}
+
+/** Ctrl-C reaches it as well, since it is of the same process group; what it does then decides. */
+async function run(step: Step): Promise<number> {
+  console.error(`\n${step.does} …`);
+  const child = spawn(process.execPath, step.args, { cwd: ROOT, stdio: 'inherit' });
+  const ignore = (): void => {};
+  process.on('SIGINT', ignore);
+  try {
+    return await new Promise<number>((settle, fail) => {
+      child.on('error', fail);
+      child.on('close', (code) => settle(code ?? 1));
+    });
+  } finally {
+    process.off('SIGINT', ignore);
+  }
+}
+
+const [command, ...words] = process.argv.slice(2);
+if (command !== 'deploy' && command !== 'destroy') throw new Error('deploy or destroy');
+process.exitCode = await COMMANDS[command](words, world);

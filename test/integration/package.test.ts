@@ -1,0 +1,82 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Catalogue, catalogueRows, type CatalogueRows } from '../../shared/events/index.ts';
+import { emptyDatabase } from '../support/database.ts';
+import { type PackageProject, packageProject } from '../support/package-project.ts';
+
+const MINUTE = 60_000;
+
+const database = await emptyDatabase();
+const { port, password } = inject('postgres');
+const TEST_DATABASE = JSON.stringify({ port, name: database.name, password });
+
+/** What the scenario's last line says. */
+async function answerOf(project: PackageProject, script: string) {
+  const lines = (await project.run('node', [script], { TEST_DATABASE })).trim().split('\n');
+  return JSON.parse(lines.at(-1) ?? '') as Record<string, unknown>;
+}
+
+const EVENTS = {
+  sequences: ['1', 'rolled back', '2'],
+  refused: { code: 'NOT_A_TRANSACTION', name: 'NotATransactionError', ours: true },
+  relay: 'drained',
+  applied: [1, 2],
+  returned: 0,
+};
+
+describe('the package, installed in a fresh project on another Node.js', () => {
+  let project: PackageProject;
+  let catalogue: CatalogueRows;
+  beforeAll(async () => {
+    project = await packageProject();
+    const module = pathToFileURL(join(project.folder, 'src', 'catalogue.mjs')).href;
+    const { definition } = (await import(module)) as { readonly definition: Catalogue };
+    catalogue = catalogueRows(definition);
+  }, 4 * MINUTE);
+  afterAll(() => project.remove());
+
+  it('migrates a database by its command', { timeout: MINUTE }, async () => {
+    const env = {
+      DATABASE_HOST: '127.0.0.1',
+      DATABASE_PORT: String(port),
+      DATABASE_NAME: database.name,
+      DATABASE_USER: 'sealed_migrator',
+      DATABASE_AUTH: 'password',
+      DATABASE_PASSWORD: password,
+    };
+    expect(await project.run('node', ['node_modules/.bin/sealed-outbox', 'migrate'], env)).toMatch(/[1-9]\d* applied/);
+    const owner = await database.client('sealed_migrator');
+    await owner.query(readFileSync(join(project.folder, 'migrations', '0001_shop.sql'), 'utf8'));
+    await owner.query('grant usage on schema shop to sealed_writer, sealed_analytics');
+    await owner.query('grant select, insert on all tables in schema shop to sealed_writer, sealed_analytics');
+    await owner.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogue)]);
+  });
+
+  it('by import: appends in an ORM’s transaction, relays and consumes', { timeout: 2 * MINUTE }, async () => {
+    const answer = await answerOf(project, 'import.mjs');
+    expect(answer).toMatchObject({
+      shop: { sequence: '1', again: '23505', parcels: [{ items: 3 }] },
+      events: EVENTS,
+    });
+    expect(answer['node']).not.toBe(process.versions.node);
+  });
+
+  it('by require: the same doors, events, and a stack', { timeout: 2 * MINUTE }, async () => {
+    const answer = await answerOf(project, 'require.cjs');
+    expect(answer).toMatchObject({ events: EVENTS, stack: { functions: 4, queues: 2 } });
+    expect(Object.values(answer['doors'] as object).every((names) => names > 0)).toBe(true);
+  });
+
+  it('synthesises its functions into an existing stack, each with its code', { timeout: 2 * MINUTE }, async () => {
+    await project.run('node', ['synth.mjs']);
+    const assembly = join(project.folder, 'cdk-import');
+    const folders = readdirSync(assembly).filter((name) => existsSync(join(assembly, name, 'index.mjs')));
+    // Checkout and shipping are the shop's; relay, monitor and migrate come bundled.
+    expect(folders).toHaveLength(5);
+    const migrate = folders.find((name) => existsSync(join(assembly, name, 'catalogue.json')));
+    expect(JSON.parse(readFileSync(join(assembly, migrate!, 'catalogue.json'), 'utf8'))).toEqual(catalogue);
+    expect(readdirSync(join(assembly, migrate!, 'migrations'))).toEqual(['inbox', 'outbox', 'vault']);
+  });
+});
