@@ -46,12 +46,12 @@ export async function install(client: Queryable, options: InstallOptions): Promi
 }
 
 async function installAll(client: Queryable, options: InstallOptions): Promise<InstallReport> {
-  const { log } = options;
-  const migrations = await readMigrations(options.directory, options.areas ?? AREAS);
+  const { log, areas = AREAS } = options;
+  const migrations = await readMigrations(options.directory, areas);
   const report = await migrate(client, migrations, (migration) => log.info('applying', { migration }));
   if (report.newer.length > 0) log.warn('the database is newer than this version', { newer: report.newer });
   await ensureLogins(client, options.logins, options.loginAuth);
-  await giveVault(client, options.logins);
+  if (areas.includes('vault')) await giveVault(client, options.logins);
   const { catalogue } = options;
   const rows = 'event_types' in catalogue ? catalogue : catalogueRows(catalogue);
   await client.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]);
