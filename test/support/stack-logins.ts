@@ -7,7 +7,7 @@ export const STACK_LOGINS = [
   { user: 'sealed_ledger', roles: ['sample_ledger', 'inbox_consumer', 'vault_reader'] },
   { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
   { user: 'sealed_notifications', roles: ['sample_notifications', 'inbox_consumer', 'vault_reader'] },
-  { user: 'sealed_api', roles: ['sample_api', 'outbox_writer', 'vault_writer'] },
+  { user: 'sealed_api', roles: ['sample_api', 'sample_eraser', 'outbox_writer', 'vault_writer', 'vault_eraser'] },
   {
     user: 'sealed_janitor',
     roles: [
@@ -16,6 +16,7 @@ export const STACK_LOGINS = [
       'outbox_writer',
       'inbox_janitor',
       'sample_janitor',
+      'sample_eraser',
       'vault_writer',
       'vault_rotator',
       'vault_eraser',
