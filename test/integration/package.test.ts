@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { DOORS } from '../../scripts/package/doors.ts';
 import { type Catalogue, catalogueRows, type CatalogueRows } from '../../shared/events/index.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { type PackageProject, packageProject } from '../support/package-project.ts';
@@ -67,6 +68,19 @@ describe('the package, installed in a fresh project on another Node.js', () => {
     const answer = await answerOf(project, 'require.cjs');
     expect(answer).toMatchObject({ events: EVENTS, stack: { functions: 4, queues: 2 } });
     expect(Object.values(answer['doors'] as object).every((names) => names > 0)).toBe(true);
+  });
+
+  it('has types that are whole, for import, require and bundlers', { timeout: 2 * MINUTE }, async () => {
+    // The constructs' are checked with the example: CDK's own are not whole under all of these.
+    const doors = Object.keys(DOORS).filter((door) => door !== 'sealed-outbox/infra');
+    const lines = doors.map((door, index) => `import * as door${index} from '${door}';\nvoid door${index};`);
+    for (const name of ['a.mts', 'b.cts', 'c.ts']) writeFileSync(join(project.folder, name), lines.join('\n'));
+    const strict = '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --types node';
+    const options = `${strict} --target es2024`.split(' ');
+    await Promise.all([
+      project.compile([...options, '--module', 'node16', 'a.mts', 'b.cts']),
+      project.compile([...options, '--module', 'esnext', '--moduleResolution', 'bundler', 'c.ts']),
+    ]);
   });
 
   it('synthesises its functions into an existing stack, each with its code', { timeout: 2 * MINUTE }, async () => {

@@ -24,6 +24,8 @@ export interface PackageProject {
   readonly folder: string;
   /** Runs a program there, with the other Node.js first on PATH. @throws Error with all that it said */
   run(command: string, args: readonly string[], env?: Readonly<Record<string, string>>): Promise<string>;
+  /** Runs the compiler there. @throws Error with all that it said */
+  compile(args: readonly string[]): Promise<string>;
   remove(): void;
 }
 
@@ -100,9 +102,11 @@ export async function packageProject(): Promise<PackageProject> {
     const run: PackageProject['run'] = (command, args, env = {}) =>
       execute(command === 'node' ? node : command, args, folder, { ...process.env, PATH, ...env });
     await generate(folder, run);
-    await run(process.execPath, [join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', '.']);
+    const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+    const compile: PackageProject['compile'] = (args) => run(process.execPath, [compiler, ...args]);
+    await compile(['-p', '.']);
     cpSync(join(folder, 'src', GENERATED), join(folder, 'dist', 'src', GENERATED));
-    return { folder, run, remove };
+    return { folder, run, compile, remove };
   } catch (error) {
     remove();
     throw error;
