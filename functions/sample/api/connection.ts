@@ -1,8 +1,8 @@
 /**
- * SQLSTATEs after which the same request may pass a little later. 25006: a fail-over, and this server takes no writes (yet). 28000 and 28P01: the
- * token was refused, and the next connection brings a new one.
+ * SQLSTATEs after which the same request may pass a little later. 25006: a fail-over, and this server takes no writes (yet). 28000: the
+ * IAM token was refused, and the next connection brings a new one; a wrong password (28P01) does not pass.
  */
-const PASSING = /^(?:08...|53...|57P0[1-5]|57014|55P03|40001|40P01|25P03|25006|28000|28P01)$/;
+const PASSING = /^(?:08...|53...|57P0[1-5]|57014|55P03|40001|40P01|25P03|25006|28000)$/;
 /** What the operating system and the driver say when there is no database at the other end. */
 const SOCKET = new Set([
   'ECONNREFUSED',
