@@ -19,7 +19,7 @@ const LOOK_EVERYWHERE = new Set(['test', 'bench', 'examples']);
 
 /** The areas of `shared`, lowest first. An area may import the areas of lower rows. */
 const AREAS: readonly (readonly string[])[] = [
-  ['errors'],
+  ['errors', 'files'],
   ['telemetry'],
   ['database'],
   ['sealing'],
