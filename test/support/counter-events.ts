@@ -56,6 +56,8 @@ export interface CounterEvent {
   readonly data?: object;
   readonly source?: string;
   readonly time?: string;
+  /** The run of a replay that it is sent in. */
+  readonly replay?: number;
 }
 
 /** A message body. */
@@ -71,5 +73,6 @@ export function counterEnvelope(event: CounterEvent): string {
     occurredAt: event.time ?? new Date().toISOString(),
     data: JSON.stringify(event.data ?? { amount: 1 }),
     metadata: null,
+    ...(event.replay !== undefined && { replay: event.replay }),
   });
 }

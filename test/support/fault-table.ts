@@ -1,7 +1,5 @@
 import { table } from './document-tables.ts';
-
-/** A test that shows what a cell says: its file, and words of its title. */
-type Shown = readonly [file: string, words: string];
+import type { Shown } from './shown.ts';
 
 /** What a function does under a fault. */
 export interface Cell {
