@@ -1,6 +1,8 @@
 import { KMS } from '@aws-sdk/client-kms';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { defineCatalogue } from '../../shared/events/index.ts';
 import { classifyFailure, type FailureClass } from '../../shared/inbox/failure.ts';
+import { createOutbox } from '../../shared/outbox/index.ts';
 import {
   createKeyring,
   isErased,
@@ -14,20 +16,32 @@ import {
   type SealingErrorCode,
   sealingPlan,
 } from '../../shared/sealing/index.ts';
+import { testTransaction } from '../../shared/testing/index.ts';
+import { compileCatalogue } from '../support/compile-catalogue.ts';
 import { keyringUnderTest, type KeyringUnderTest } from '../support/keyring.ts';
 import { type KmsProxy, startKmsProxy } from '../support/kms-proxy.ts';
 import { EVENT } from '../support/sealing.ts';
 
 const localstack = inject('localstack');
-const plan = sealingPlan(
-  {
-    type: 'object',
-    additionalProperties: false,
-    required: ['personId'],
-    properties: { personId: { type: 'string' }, name: { type: 'string', 'x-gdpr-sensitive': true } },
-  },
-  { class: 'contact', subject: { kind: 'customer', id: '/personId' } },
-)!;
+const schema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['personId'],
+  properties: { personId: { type: 'string' }, name: { type: 'string', 'x-gdpr-sensitive': true } },
+} as const;
+const sensitive = { class: 'contact', subject: { kind: 'customer', id: '/personId' } } as const;
+const plan = sealingPlan(schema, sensitive)!;
+const type = { aggregate: 'person', whenParked: 'block', destinations: [], sensitive } as const;
+const catalogue = compileCatalogue(
+  defineCatalogue({
+    source: '/test',
+    destinations: {},
+    events: {
+      'person.named': { ...type, versions: { 1: schema } },
+      'person.left': { ...type, versions: { 1: { type: 'object' } } },
+    },
+  }),
+);
 const needed = { class: 'contact', subject: { kind: 'customer', id: 'P-1' } };
 const CLEAR = { personId: 'P-1', name: 'canary-59c1' };
 
@@ -208,6 +222,66 @@ describe('what API and consumer do when sealed data does not open', () => {
     const after = await opens(on.warm, on.data).catch((error: unknown) => error);
     if (goesOn) expect(after).toEqual(CLEAR);
     else expect(after).toMatchObject({ code });
+  });
+
+  const subject = { kind: 'customer', id: 'P-1' };
+  const outboxOf = (keyring?: Keyring) => createOutbox({ catalogue, ...(keyring && { keyring }) });
+  type Writing = (outbox: ReturnType<typeof outboxOf>, on: Stage) => Promise<unknown>;
+  /** Prepares for `subjects`, lets `minutes` pass, and appends. */
+  const appends =
+    ({
+      subjects = [subject],
+      types = ['person.named', 'person.left'],
+      minutes = 0,
+      data = CLEAR,
+    }: {
+      readonly subjects?: readonly (typeof subject)[];
+      readonly types?: readonly ('person.named' | 'person.left')[];
+      readonly minutes?: number;
+      readonly data?: object;
+    }): Writing =>
+    async (outbox, { clock }) => {
+      const writer = await outbox.prepare({ subjects, types });
+      await clock.advance(minutes * 60_000);
+      const tx = testTransaction();
+      const event = { type: 'person.named', aggregate: { type: 'person', id: 'P-1' }, data };
+      await writer.append(tx, [event as never]);
+      return tx.appended;
+    };
+
+  it('a writer with keys of KMS appends', async () => {
+    const on = await stage();
+    const outbox = outboxOf(on.cold());
+    expect(await appends({ minutes: 1 })(outbox, on)).toMatchObject([
+      { data: { personId: 'P-1', name: expect.stringMatching(/^sealed\.1\.contact\./) } },
+    ]);
+  });
+
+  it.each<[what: string, code: string, status: number, writing: Writing]>([
+    [
+      'a value says of itself that it is sealed',
+      'SEALING_REFUSED',
+      400,
+      appends({ data: { ...CLEAR, name: 'erased.1' } }),
+    ],
+    [
+      'JSON would change a value',
+      'SEALING_REFUSED',
+      400,
+      async (_, on) =>
+        sealData({ ...CLEAR, name: `${CLEAR.name}\ud800` }, plan, await on.cold().keysToSeal([needed]), EVENT),
+    ],
+    ['a person has no sound id', 'SEALING_REFUSED', 400, appends({ subjects: [{ kind: 'customer', id: '' }] })],
+    ['the person was not named', 'KEYS_NOT_PREPARED', 500, appends({ subjects: [] })],
+    ['another class is needed', 'KEYS_NOT_PREPARED', 500, appends({ types: ['person.left'] })],
+    ['the writer is too old', 'KEYS_NOT_PREPARED', 500, appends({ minutes: 5 })],
+    ['there is no keyring', 'KEYS_NOT_PREPARED', 500, (_, on) => appends({})(outboxOf(), on)],
+  ])('a writer, when %s: %s', async (_, code, status, writing) => {
+    const on = await stage();
+    const refused = await writing(outboxOf(on.cold()), on).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code });
+    expect(String(refused)).not.toContain(CLEAR.name);
+    expect(sealingAnswer(refused)).toEqual({ status });
   });
 
   it('the person is erased: an answer, and no error', async () => {

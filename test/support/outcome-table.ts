@@ -49,7 +49,9 @@ export const OUTCOME_ROWS: readonly OutcomeRow[] = [
     what: 'of a replay that the consumer takes no part in',
     outcome: 'acknowledged',
     metric: '`Ignored`',
-    shown: [inbox('replay', 'acknowledges without effect what belongs to another run, before, during and after its own')],
+    shown: [
+      inbox('replay', 'acknowledges without effect what belongs to another run, before, during and after its own'),
+    ],
   },
   {
     what: '`latest`: a newer one was applied',
@@ -97,7 +99,10 @@ export const OUTCOME_ROWS: readonly OutcomeRow[] = [
     code: "the error's `code`, else `HANDLER_FAILED`",
     shown: [
       FAILING,
-      inbox('unknown-and-before', 'that fails is counted like the handler; one that finds nobody at the other end is not'),
+      inbox(
+        'unknown-and-before',
+        'that fails is counted like the handler; one that finds nobody at the other end is not',
+      ),
     ],
   },
   {
@@ -207,7 +212,9 @@ export const OUTCOME_ROWS: readonly OutcomeRow[] = [
     what: 'behind a returned message of its group',
     outcome: 'returned, not tried',
     metric: '`Returned`, class `behind`',
-    shown: [inbox('batch', 'case 33: returns a failed message and the rest of its group, and processes all other groups')],
+    shown: [
+      inbox('batch', 'case 33: returns a failed message and the rest of its group, and processes all other groups'),
+    ],
   },
   {
     what: 'taken out of `inbox.held_event`',
