@@ -1,10 +1,17 @@
 import type { SQSRecord } from 'aws-lambda';
 import type { ReceivedEvent } from '../events/index.ts';
-import { activeTraceparent, inSpan, type LongSpan, startSpan, traceparentOfXray } from '../telemetry/index.ts';
+import {
+  activeTraceparent,
+  inSpan,
+  linkLater,
+  type LongSpan,
+  startSpan,
+  traceparentOfXray,
+} from '../telemetry/index.ts';
 import type { Failure } from './failure.ts';
 import type { OutcomeReport } from './outcome-report.ts';
 
-/** One invocation's batch: linked to the trace of every message, as far as the queue's own header tells it without reading the bodies. */
+/** One invocation's batch: linked to the trace of every message, by the queue's own header at once, by the envelope when it was read. */
 export function inBatchSpan<T>(consumer: string, records: readonly SQSRecord[], work: () => Promise<T>): Promise<T> {
   const attributes = { ...common(consumer, records[0]), 'messaging.batch.message_count': records.length };
   return inSpan(`process ${consumer}`, { kind: 'consumer', attributes, links: records.map(sentTrace) }, work);
@@ -33,16 +40,22 @@ export interface MessageSpans {
  */
 export function messageSpans(consumer: string): MessageSpans {
   const batch = activeTraceparent();
+  const linkBatch = linkLater();
   const open = new Map<ReceivedEvent, LongSpan>();
   const spanOf = ({ record, event }: Traced): LongSpan => {
     const known = event === undefined ? undefined : open.get(event);
     if (known !== undefined) return known;
+    const sent = record === undefined ? undefined : sentTrace(record);
+    const traced = event?.traceparent;
+    // The same span, or a queue's sender that traces by itself.
+    const sentApart = traced !== undefined && sent !== undefined && !isSameSpan(traced, sent);
     const span = startSpan(`process ${event?.type ?? 'message'}`, {
       kind: 'consumer',
       attributes: { ...common(consumer, record), ...identity(record, event) },
-      parent: event?.traceparent ?? (record === undefined ? undefined : sentTrace(record)) ?? 'none',
-      links: [batch],
+      parent: traced ?? sent ?? 'none',
+      links: sentApart ? [batch, sent] : [batch],
     });
+    if (sent === undefined || sentApart) linkBatch(traced);
     if (event !== undefined) open.set(event, span);
     return span;
   };
@@ -92,6 +105,11 @@ export function messageSpans(consumer: string): MessageSpans {
 
 function sentTrace({ attributes }: SQSRecord): string | undefined {
   return traceparentOfXray(attributes.AWSTraceHeader);
+}
+
+/** Flags do not count: what is not recorded here may be recorded there. */
+function isSameSpan(one: string, other: string): boolean {
+  return one.slice(0, -2) === other.slice(0, -2);
 }
 
 /** By `eventSource` of a record. */

@@ -86,6 +86,16 @@ export function activeTraceparent(): string | undefined {
   return active === undefined ? undefined : traceparentOf(active.spanContext());
 }
 
+/** Links the span that is active now to others, later, as soon as they are known. Does nothing where nobody traces. */
+export function linkLater(): (traceparent: string | undefined) => void {
+  const active = trace.getActiveSpan();
+  if (active === undefined) return () => {};
+  return (traceparent) => {
+    // SDKs from before 1.9 of the API lack it.
+    for (const link of linkTo(traceparent)) active.addLink?.(link);
+  };
+}
+
 /** The API's own provider stands in until an SDK registers one; only then it has a tracer to hand on to. */
 function nobodyTraces(): boolean {
   const provider: TracerProvider & { getDelegateTracer?(name: string): unknown } = trace.getTracerProvider();

@@ -150,6 +150,37 @@ describe('a trace', () => {
     for (const { attributes } of messages) expect(attributes['sealed_outbox.outcome']).toBe('effect');
   });
 
+  const ENVELOPED = { trace: 'a'.repeat(32), span: 'b'.repeat(16) };
+  const SENT = { trace: 'c'.repeat(32), span: 'd'.repeat(16) };
+  const name = ({ trace, span }: typeof SENT) => `${trace}/${span}`;
+  it.each([
+    ['the header alone', undefined, SENT, SENT, [], [SENT]],
+    ['the envelope alone', ENVELOPED, undefined, ENVELOPED, [], [ENVELOPED]],
+    ['both, of two traces', ENVELOPED, SENT, ENVELOPED, [SENT], [SENT, ENVELOPED]],
+    ['both, of one span', ENVELOPED, ENVELOPED, ENVELOPED, [], [ENVELOPED]],
+    ['neither', undefined, undefined, undefined, [], []],
+  ] as const)(
+    'is known by %s: the message continues one, links what else it came by, and the batch links all',
+    async (what, enveloped, sent, parent, links, batchLinks) => {
+      const body = JSON.parse(counterEnvelope({ counter: 'c', sequence: 1 })) as object;
+      const traceparent = enveloped && `00-${enveloped.trace}-${enveloped.span}-01`;
+      const record = fifoRecord('c', JSON.stringify({ ...body, traceparent }));
+      const header = sent && `Root=1-${sent.trace.slice(0, 8)}-${sent.trace.slice(8)};Parent=${sent.span};Sampled=1`;
+      const { handler } = counterConsumer({
+        name: `by-${what.replaceAll(/[ ,]+/g, '-')}`,
+        pool: database.pool('sealed_ledger', 1),
+        handlers: { 'counter.added': async () => {} },
+      });
+      const attributes = { ...record.attributes, ...(header && { AWSTraceHeader: header }) };
+      expect(await invoke(handler, [{ ...record, attributes }])).toEqual([]);
+      const message = only('process counter.added');
+      const whole = spans.find(({ attributes: of }) => of['messaging.batch.message_count'] === 1);
+      expect(message.parent && `${message.parent.traceId}/${message.parent.spanId}`).toBe(parent && name(parent));
+      expect(linked(message)).toEqual([placeOf(whole!), ...links.map(name)]);
+      expect(linked(whole!)).toEqual(batchLinks.map(name));
+    },
+  );
+
   it('goes on in events that a handler appends', async () => {
     const id = await issue();
     await relay();
