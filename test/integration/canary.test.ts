@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
-import { SQSClient } from '@aws-sdk/client-sqs';
 import { v7 } from 'uuid';
 import { expect, it } from 'vitest';
 import { operate } from '../../functions/operator/operate.ts';
@@ -16,7 +15,6 @@ import {
   CLERK,
   dumpTables,
   leaks,
-  logAccess,
   logInto,
   metricsInto,
   newSinks,
@@ -24,7 +22,8 @@ import {
   TALKATIVE,
   untilLogged,
 } from '../support/canary.ts';
-import { fakeKms } from '../support/keyring.ts';
+import { requestEverything } from '../support/canary-requests.ts';
+import { deadLetterQueues } from '../support/dead-letters.ts';
 import { leaksIn, textOf } from '../support/leaks.ts';
 import { providerPerTest } from '../support/mail-delivery.ts';
 import { letAge, walkAll } from '../support/retention.ts';
@@ -49,7 +48,6 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   const api = sampleApi(pool, { ...options, keyring });
   const customerId = v7();
   const order = invoiceOrder(customerId);
-  const encoded = encodeURIComponent(PERSONAL.email);
   const keep = async (reply: Promise<unknown>): Promise<void> => void sinks['API answers'].push(textOf(await reply));
   const fails = async (work: Promise<unknown>): Promise<void> => {
     const error = await work.then(
@@ -60,59 +58,7 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
     sinks['stack traces'].push(textOf(error));
   };
 
-  // Appended, repeated, read, searched.
-  const issued = await api.post('/invoices', order, { 'idempotency-key': 'canary' });
-  expect(issued.status).toBe(201);
-  const invoiceId = String(issued.body['id']);
-  sinks['API answers'].push(textOf(issued));
-  await keep(api.post('/invoices', order, { 'idempotency-key': 'canary' }));
-  await keep(api.post('/invoices', { ...order, note: 'another' }, { 'idempotency-key': 'canary' }));
-  await keep(api.call('GET', `/invoices/${invoiceId}`));
-  await keep(api.post('/invoices/search', { email: PERSONAL.email.toUpperCase() }));
-  const whole = await api.call('GET', `/invoices/${invoiceId}`, { signedBy: CLERK });
-  expect(leaksIn({ whole: [textOf(whole)] }, VALUES)).not.toEqual([]);
-
-  // Refused by the API: values at wrong places, and in paths.
-  const { customer } = order;
-  const wrong = [
-    { ...order, customer: { ...customer, taxId: `${PERSONAL.taxId}-${PERSONAL.iban}-and-more` } },
-    { ...order, customer: { ...customer, email: PERSONAL.name } },
-    { ...order, currency: PERSONAL.iban },
-    { ...order, customerId: PERSONAL.email },
-    { ...order, dueOn: PERSONAL.description },
-    `${JSON.stringify(order)}${PERSONAL.name}`,
-  ];
-  for (const body of wrong) await keep(api.post('/invoices', body));
-  for (const path of [
-    `/invoices/${encoded}`,
-    `/customers/${encoded}`,
-    `/${encoded}/${PERSONAL.taxId}`,
-    `/invoices/${invoiceId}/${encoded}`,
-  ]) {
-    await keep(api.call('GET', path));
-    const route = path.startsWith('/invoices/') && path.split('/').length === 3 ? 'GET /invoices/{id}' : '$default';
-    const event = {
-      routeKey: route,
-      rawPath: path,
-      headers: {},
-      isBase64Encoded: false,
-      requestContext: { http: { method: 'GET' } },
-    };
-    logAccess(sinks, event, 404);
-  }
-  await keep(api.call('DELETE', `/customers/${encoded}`));
-  await keep(api.post(`/invoices/${invoiceId}/payments`, { amountMinor: PERSONAL.taxId }));
-
-  // Keys that cannot be reached, a database that refuses.
-  for (const failure of ['SEALING_THROTTLED', 'SEALING_KEY_DISABLED', 'SEALING_DENIED'] as const) {
-    const away = sampleApi(pool, { ...options, keyring: sampleKeyring(pool, Object.assign(fakeKms(), { failure })) });
-    await keep(away.post('/invoices', order));
-  }
-  await owner.query(`alter table sample.invoice add constraint no_more check (due_on is null) not valid`);
-  const refusedByDatabase = await api.post('/invoices', order);
-  expect(refusedByDatabase.status).toBe(500);
-  sinks['API answers'].push(textOf(refusedByDatabase));
-  await owner.query('alter table sample.invoice drop constraint no_more');
+  await requestEverything({ cluster, sinks, api, options, order });
 
   // Appends that fail.
   const outbox = createOutbox({ catalogue, keyring });
@@ -123,7 +69,9 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   const data = { invoiceId: randomUUID(), totalMinor: 3000, ...order };
   await fails(transaction(pool, (tx) => writer.append(tx, [event({ ...data, dueOn: PERSONAL.note })])));
   await fails(
-    transaction(pool, (tx) => writer.append(tx, [event({ ...data, customer: { ...customer, iban: PERSONAL.email } })])),
+    transaction(pool, (tx) =>
+      writer.append(tx, [event({ ...data, customer: { ...order.customer, iban: PERSONAL.email } })]),
+    ),
   );
   await fails(transaction(pool, (tx) => writer.append(tx, [event({ ...data, customerId: v7() })])));
   await fails(transaction(pool, (tx) => outbox.append(tx, [event(data)])));
@@ -167,10 +115,11 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   });
 
   // What an operator sees of it, and sends again.
+  const dead = await deadLetterQueues();
   const tools = {
     db: cluster.pool('sealed_operator'),
-    sqs: new SQSClient({ region: 'us-east-1' }),
-    queues: {},
+    sqs: dead.client,
+    queues: { ledger: dead.pair },
     inbox: true,
     budgetMs: 5_000,
   };
@@ -247,9 +196,25 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
   });
   await invoke(ledger, [fifoRecord(rows[0].aggregate_id, body)]);
 
-  // Sent again, erased, archived.
-  await ordered('replay start', { destination: 'ledger', aggregateType: 'invoice' }, 'canary');
-  await sent({ ledger: publisher(), analytics: publisher(), notifications: publisher() });
+  // Dead letters that are redriven; held events that are tried again; a replay into a consumer that was reset, and throws again.
+  await dead.put(rows[0].aggregate_id, body);
+  await ordered('dead-letters list');
+  expect(await ordered('dead-letters redrive', { queue: 'ledger' }, 'canary')).toMatchObject({ result: { moved: 1 } });
+  sinks['queues and dead letters'].push(textOf(await dead.received()));
+  await ordered('held retry', { consumer: 'failing', eventId: rows[0].id }, 'canary');
+  await drainOf(failing);
+  const replay = await ordered('replay start', { destination: 'ledger', aggregateType: 'invoice' }, 'canary');
+  const { number } = (replay.ok ? replay.result : {}) as { number?: number };
+  expect(await ordered('consumer reset', { consumer: 'failing', replay: number }, 'canary')).toMatchObject({
+    ok: true,
+  });
+  const replayed = publisher();
+  await sent({ ledger: replayed, analytics: publisher(), notifications: publisher() });
+  expect(replayed.accepted.length).toBeGreaterThan(0);
+  for (const message of replayed.accepted) await invoke(failing, [standardRecord(message.body)]);
+  await ordered('consumer end-replay', { consumer: 'failing' }, 'canary');
+
+  // Erased, archived.
   expect((await api.call('DELETE', `/customers/${customerId}`)).status).toBe(200);
   await keep(api.call('DELETE', `/customers/${customerId}`));
   await keep(sampleApi(pool, options).post('/invoices', order));
