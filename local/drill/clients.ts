@@ -1,5 +1,6 @@
 import {
   createKeyring,
+  type ErasureLog,
   type Keyring,
   type KeyName,
   type Kms,
@@ -39,14 +40,14 @@ export function drillClock(): DrillClock {
 }
 
 /** A process that seals and opens, with what it keeps in memory. Its database is whichever `pool` says at the moment, as behind a name that moves. */
-export function processOn(pool: () => VaultPool, kms: Kms, clock: DrillClock): Keyring {
+export function processOn(pool: () => VaultPool, kms: Kms, erasures: ErasureLog, clock: DrillClock): Keyring {
   const now = (): Vault => postgresVault(pool());
   const vault: Vault = {
     read: (...args) => now().read(...args),
     createSubjects: (...args) => now().createSubjects(...args),
     createBranch: (...args) => now().createBranch(...args),
   };
-  return createKeyring({ name: VAULT, vault, kms, clock });
+  return createKeyring({ name: VAULT, vault, kms, erasures, clock });
 }
 
 const place = (person: string): RowContext => ({

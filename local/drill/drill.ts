@@ -3,11 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { ensureLogins, migrate, readMigrations } from '../../shared/database/index.ts';
-import { postgresRotation, postgresVault, type RotationReport, runRotation } from '../../shared/sealing/index.ts';
+import {
+  folderErasureLog,
+  type Keyring,
+  postgresRotation,
+  postgresVault,
+  type RotationReport,
+  runRotation,
+} from '../../shared/sealing/index.ts';
 import { noMetrics, silentLog } from '../../shared/telemetry/index.ts';
 import { asSuperuser, createDatabase, type LocalPostgres, MIGRATOR } from '../postgres.ts';
 import { drillClock, type Kept, open, processOn, sealFor, VAULT } from './clients.ts';
 import { DRILL_KMS_KEY, drillKms } from './drill-kms.ts';
+import { drillErasures } from './erasures.ts';
 import { copyVault, pasteVault } from './vault-copy.ts';
 
 export interface DrillOptions {
@@ -20,14 +28,19 @@ export interface DrillOptions {
 }
 
 const CLASSES = ['contact', 'tax'];
-const USER = 'drill_service';
-const ROLES = ['vault_writer', 'vault_rotator'];
+const LOGINS = [
+  { user: 'drill_service', roles: ['vault_writer', 'vault_rotator'] },
+  { user: 'drill_eraser', roles: ['vault_eraser'] },
+] as const;
+const [SERVICE, ERASER] = LOGINS;
+/** Asks to be erased, before the backup is taken and after it. */
+const [GONE, STAYS] = ['gone', 'stays'];
 /** Sealed after the backup: what a backup cannot bring back. */
 const AFTER = 5;
 
 /**
  * Takes a backup of a vault in the middle of a rotation, loses the vault, and brings it back: what was sealed before the backup must open again, in cold
- * processes and in warm ones, and the rotation must come to its end.
+ * processes and in warm ones, the rotation must come to its end, and who was erased after the backup must stay so.
  *
  * @returns whether it was all as it must be
  */
@@ -38,11 +51,14 @@ export async function runDrill({ server, persons, write, onBackup }: DrillOption
   try {
     const kms = drillKms();
     const clock = drillClock();
-    let pool = await freshVault(server, 'drill_vault', pools);
+    // Beside the backups, and in none of them.
+    const log = folderErasureLog(join(directory, 'erasures'));
+    let { service: pool, eraser } = await freshVault(server, 'drill_vault', pools);
     await asOwner(server, 'drill_vault', (owner) =>
-      owner.query('select vault.set_access($1, $2, $3)', [USER, [], CLASSES]),
+      owner.query('select vault.set_access($1, $2, $3)', [SERVICE.user, [], CLASSES]),
     );
-    const newProcess = () => processOn(() => pool, kms, clock);
+    let erasures = drillErasures(eraser, kms, log);
+    const newProcess = () => processOn(() => pool, kms, log, clock);
     const rotate = (more: { now?: string[]; page?: number; budgetMs?: number } = {}): Promise<RotationReport> =>
       runRotation({
         name: VAULT,
@@ -79,6 +95,8 @@ export async function runDrill({ server, persons, write, onBackup }: DrillOption
     const ids = Array.from({ length: persons }, (_, index) => `person-${index}`);
     const kept: Kept[] = [];
     for (const className of CLASSES) kept.push(...(await sealFor(warm, className, ids)));
+    const [gone, stays] = [await sealForAll(warm, GONE), await sealForAll(warm, STAYS)];
+    await erasures.inADay.erase({ subject: customer(STAYS) });
     await rotate();
     // A page, and the time is over.
     const half = await rotate({ now: ['contact'], page: Math.ceil(persons / 2), budgetMs: 0 });
@@ -103,6 +121,13 @@ export async function runDrill({ server, persons, write, onBackup }: DrillOption
     say(
       (await open(newProcess(), later)).opened === AFTER,
       `after it the rotation goes on, and ${AFTER} more persons come`,
+    );
+
+    const erased = await erasures.now.erase({ subject: customer(GONE) });
+    const takenBack = await erasures.inADay.cancel(customer(STAYS));
+    say(
+      erased.outcome === 'done' && takenBack.length === CLASSES.length,
+      'one person is erased, and one takes back what was asked for before',
     );
 
     write('The vault is lost');
@@ -132,7 +157,8 @@ export async function runDrill({ server, persons, write, onBackup }: DrillOption
 
     write('Restore');
     const startedAt = performance.now();
-    pool = await freshVault(server, 'drill_restored', pools);
+    ({ service: pool, eraser } = await freshVault(server, 'drill_restored', pools));
+    erasures = drillErasures(eraser, kms, log);
     const restored = await asOwner(server, 'drill_restored', (owner) => pasteVault(owner, directory));
     say(
       restored === copy.rows,
@@ -149,7 +175,28 @@ export async function runDrill({ server, persons, write, onBackup }: DrillOption
       () => open(newProcess(), later),
     );
 
+    const { keys: back } = await erasures.standing(GONE);
+    await expectOpen(
+      0,
+      { erased: gone.length },
+      `who was erased after the backup stays so, although its ${back} keys are back: the log is read first`,
+      () => open(newProcess(), gone),
+    );
+
     write('Onwards');
+    const applied = await erasures.catchUp();
+    const after = await erasures.standing(GONE);
+    say(
+      back === CLASSES.length && applied === 1 && after.keys === 0 && after.through === 1,
+      'the janitor does what the log says: these keys are gone here, too',
+    );
+    const { outcome } = await erasures.now.status(customer(STAYS));
+    const cancelled = await erasures.now.cancel(customer(STAYS));
+    say(
+      outcome === 'waiting' && cancelled.length === CLASSES.length,
+      'what was taken back after the backup is asked for again, until an operator takes it back once more',
+    );
+    await expectOpen(stays.length, {}, 'and then these values go on opening', () => open(newProcess(), stays));
     await asOwner(server, 'drill_restored', (owner) =>
       owner.query(`update vault.canary set opened_at = opened_at - interval '1 day'`),
     );
@@ -177,18 +224,32 @@ export async function runDrill({ server, persons, write, onBackup }: DrillOption
   }
 }
 
-/** A migrated vault without a row, and a pool of the service's login. */
-async function freshVault(server: DrillOptions['server'], database: string, pools: pg.Pool[]): Promise<pg.Pool> {
+/** A migrated vault without a row, and pools of the service's login and of the one that erases. */
+async function freshVault(
+  server: DrillOptions['server'],
+  database: string,
+  pools: pg.Pool[],
+): Promise<{ service: pg.Pool; eraser: pg.Pool }> {
   await createDatabase(server, database);
   await asOwner(server, database, async (owner) => {
     await migrate(owner, await readMigrations(join(import.meta.dirname, '../../migrations'), ['vault']));
-    await ensureLogins(owner, [{ user: USER, roles: ROLES }], { auth: 'password', password: server.password });
+    await ensureLogins(owner, LOGINS, { auth: 'password', password: server.password });
   });
-  const pool = new pg.Pool({ ...connection(server, database, USER), max: 4 });
-  // The lost database cuts its connections.
-  pool.on('error', () => {});
-  pools.push(pool);
-  return pool;
+  const poolOf = (user: string): pg.Pool => {
+    const pool = new pg.Pool({ ...connection(server, database, user), max: 4 });
+    // The lost database cuts its connections.
+    pool.on('error', () => {});
+    pools.push(pool);
+    return pool;
+  };
+  return { service: poolOf(SERVICE.user), eraser: poolOf(ERASER.user) };
+}
+
+const customer = (id: string) => ({ kind: 'customer', id });
+
+/** Values of one person, of each class. */
+async function sealForAll(keyring: Keyring, person: string): Promise<Kept[]> {
+  return (await Promise.all(CLASSES.map((className) => sealFor(keyring, className, [person])))).flat();
 }
 
 async function asOwner<T>(
