@@ -123,6 +123,31 @@ describe('messages of a batch', () => {
     );
   });
 
+  it('like case 33: go on in the same invocation, each once, when one of them goes back: no handler runs more than twice', async () => {
+    const runs = new Map<string, number>();
+    const { handler, pool } = watched(
+      'goes-back',
+      async ({ aggregateId, sequence }) => {
+        const place = `${aggregateId} ${sequence}`;
+        runs.set(place, (runs.get(place) ?? 0) + 1);
+        if (place === 'c3 1') throw new Error('no');
+      },
+      1,
+      5,
+    );
+    const batch = ten();
+    expect(await invoke(handler, batch)).toEqual([batch[3]!.messageId, batch[8]!.messageId]);
+    const effects = (await effectsOf(pool, 'goes-back')).map(({ counter, sequence }) => `${counter} ${sequence}`);
+    const others = ['c0', 'c1', 'c2', 'c4'].flatMap((counter) => [`${counter} 1`, `${counter} 2`]);
+    expect(effects.toSorted()).toEqual(others);
+    expect(Math.max(...runs.values())).toBe(2);
+    const { rows } = await pool.query(
+      `select count(*)::int as processed, count(distinct event_id)::int as events
+         from inbox.processed_event where consumer = 'goes-back'`,
+    );
+    expect(rows).toEqual([{ processed: 8, events: 8 }]);
+  });
+
   it('are applied one by one when the connection is cut in the middle', async () => {
     const other = database.pool('sealed_ledger');
     let cuts = 1;
