@@ -1,14 +1,18 @@
 import { GetQueueAttributesCommand, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
+import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { startFauxqs } from 'fauxqs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { catalogueRows } from '../../shared/events/index.ts';
 import { endReplay, type Mode, resetConsumer } from '../../shared/inbox/index.ts';
 import {
+  listParked,
   listReplays,
+  type Message,
   type Publisher,
   redriveDeadLetters,
   resumeReplay,
   runRelay,
+  skip,
   sqsPublisher,
   startReplay,
 } from '../../shared/outbox/index.ts';
@@ -16,7 +20,7 @@ import { sqsClient } from '../support/aws-clients.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf } from '../support/counter-consumer.ts';
 import { counterCatalogue } from '../support/counter-events.ts';
 import { testDatabase } from '../support/database.ts';
-import { append, relayOptions } from '../support/outbox.ts';
+import { append, refused, relayOptions } from '../support/outbox.ts';
 import { testQueue } from '../support/queue.ts';
 import { drainOf, fifoRecord, invoke } from '../support/sqs-batch.ts';
 
@@ -113,6 +117,69 @@ describe('case 19: sent, the mark failed, sent again after the queue has forgott
     await relay(forgetful.publisher());
     expect(await forgetful.consume(handler)).toBeGreaterThan(0);
     await effectsAre('once-after-all');
+  });
+});
+
+describe('like case 19: the repeat comes when later events of its aggregate were applied', () => {
+  it('and has one effect, in every mode', async () => {
+    const [queue, forgetful] = [await testQueue('first.fifo'), await testQueue('second.fifo')];
+    const takenFrom = async ({ consume }: typeof queue): Promise<SQSRecord[]> => {
+      const taken: SQSRecord[] = [];
+      await consume(async ({ Records }: SQSEvent) => {
+        taken.push(...Records);
+        return { batchItemFailures: [] };
+      });
+      return taken;
+    };
+    await append(writer, ...COUNTERS.map((counter) => added(counter)));
+    await append(writer, added('a'), added('b'));
+    await relay(queue.publisher());
+    const first = await takenFrom(queue);
+    expect(first).toHaveLength(5);
+    await owner.query(
+      `update outbox.delivery set state = 'pending', published_at = null, xid = pg_current_xact_id() where sequence = 1`,
+    );
+    await relay(forgetful.publisher());
+    const repeats = await takenFrom(forgetful);
+    expect(repeats).toHaveLength(COUNTERS.length);
+    for (const mode of ['any', 'latest', 'strict'] satisfies readonly Mode[]) {
+      const name = `repeat-late-${mode}`;
+      const { handler, metrics } = counterConsumer({ name, pool, mode });
+      for (const records of [first, repeats]) expect(await invoke(handler, records)).toEqual([]);
+      await effectsAre(name);
+      expect(metrics.sum('Repeats')).toBe(COUNTERS.length);
+    }
+  });
+});
+
+describe('like case 59: an event that can never be sent, and that an operator skips', () => {
+  it('leaves a tombstone, over which a strict consumer goes on with what comes behind', async () => {
+    const queue = await testQueue('skipped.fifo');
+    const { handler } = counterConsumer({ name: 'over-a-tombstone', pool });
+    const real = queue.publisher();
+    const isBad = ({ body }: Message): boolean => (JSON.parse(body) as { sequence: string }).sequence === '2';
+    const refusing: Publisher = {
+      ...real,
+      async publish(messages) {
+        const good = messages.filter((message) => !isBad(message));
+        const left = good.length === 0 ? [] : [...(await real.publish(good))];
+        return messages.map((message) => (isBad(message) ? refused('InvalidMessageContents') : left.shift()!));
+      },
+    };
+    for (let n = 0; n < 3; n += 1) await append(writer, added('a'));
+    await relay(refusing);
+    await queue.consume(handler);
+    const sequences = async () => (await effectsOf(pool, 'over-a-tombstone')).map(({ sequence }) => sequence);
+    expect(await sequences()).toEqual(['1']);
+
+    const {
+      parked: [parked],
+    } = await listParked(operator);
+    await skip(operator, parked!.position, 'its data can not be sent');
+    await relay(real);
+    await queue.consume(handler);
+    expect(await sequences()).toEqual(['1', '3']);
+    expect(await heldOf(pool, 'over-a-tombstone')).toEqual([]);
   });
 });
 
