@@ -103,6 +103,9 @@ const full = {
   tree: { kids: [{ kids: [{ name: 'secret' }] }] },
 };
 
+/** A marked name so many kids deep. */
+const nested = (levels: number): object => (levels === 0 ? { name: 'secret' } : { kids: [nested(levels - 1)] });
+
 describe('append refuses clear text where the catalogue wants it sealed, whoever calls it', () => {
   it('case 65: sealed data passes, and the wire schema says the same', async () => {
     expect(validate(sealed(full))).toBe(true);
@@ -118,6 +121,12 @@ describe('append refuses clear text where the catalogue wants it sealed, whoever
     ['.pair[1]', { pair: full.pair }],
     ['.rest.other', { rest: { open: 'clear', other: 'secret' } }],
     ['.rest.__proto__', { rest: JSON.parse('{"__proto__":"secret"}') as object }],
+    ['.rest.constructor', { rest: { constructor: 'secret' } }],
+    ['.rest["~"]', { rest: { '~': 'secret' } }],
+    ['.rest["~1/a~0"]', { rest: { '~1/a~0': 'secret' } }],
+    ['.rest[""]', { rest: { '': 'secret' } }],
+    ['.lines[9999].note', { lines: [...Array.from({ length: 9_999 }, () => ({ n: 1 })), { note: 'secret' }] }],
+    [`.tree${'.kids[0]'.repeat(50)}.name`, { tree: nested(50) }],
     ['.some["p-x"]', { some: full.some }],
     ['.tree.kids[0].kids[0].name', { tree: full.tree }],
     ['.name', { name: 7 }],

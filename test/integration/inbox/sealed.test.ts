@@ -241,6 +241,7 @@ describe('an event that cannot be opened', () => {
       (sealed) => ({ ...sealed, name: `${sealedName(sealed).slice(0, -40)}${'A'.repeat(40)}` }),
       (sealed) => ({ ...sealed, name: `${sealedName(sealed)}AAAA` }),
       (sealed) => ({ ...sealed, name: 'clear' }),
+      (sealed) => ({ ...sealed, name: `${sealedName(sealed)}${'A'.repeat(400_000)}` }),
     ];
     const batch = [];
     for (const [index, change] of changes.entries()) {
@@ -252,6 +253,7 @@ describe('an event that cannot be opened', () => {
       'malformed SEALING_TAMPERED',
       'malformed SEALING_MALFORMED',
       'malformed EVENT_DATA_INVALID',
+      'malformed SEALING_LIMIT',
     ]);
     expect(JSON.stringify(log.lines)).not.toContain(CANARY);
   });
