@@ -7,7 +7,7 @@ import type { Subject } from '../wrapped-key.ts';
 import { type Classes, defineClasses } from './classes.ts';
 import { defineErasable } from './columns.ts';
 import { ErasureError } from './errors.ts';
-import { finishRequests, type FinishOptions } from './finish.ts';
+import { cancelRequests, finishRequests, type FinishOptions } from './finish.ts';
 import { createPseudonyms } from './pseudonyms.ts';
 
 /**
@@ -146,16 +146,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       return status(subject);
     },
 
-    async cancel(given) {
-      const { kind, id } = soundSubject(given);
-      const { rows } = await pool.query(
-        `delete from vault.erasure_request
-          where subject_kind = $1 and subject_id = $2 and due_at > now()
-         returning class`,
-        [kind, id],
-      );
-      return rows.map((row) => row.class as string).toSorted();
-    },
+    cancel: async (given) => cancelRequests(pool, soundSubject(given)),
 
     status: async (given) => status(soundSubject(given)),
   };

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../database/index.ts';
+import { type Connections, type Queryable, transaction } from '../../database/index.ts';
 import type { KeyName } from '../sealed-text.ts';
 import type { Subject } from '../wrapped-key.ts';
 import { type ApplyOptions, applyEntry, endRequests, keyThatNeverWas, NOT_IN_LOG } from './apply.ts';
@@ -47,19 +47,47 @@ async function record(options: FinishOptions, entry: ErasureEntry, subject: Subj
   await applyEntry(options, { number, ...entry }, subject);
 }
 
+/**
+ * Takes back the requests of a person that are not due.
+ *
+ * What is in the log cannot be taken back. So whoever cancels and whoever looks for what is due come one after the other: a request is due for the one, or gone for
+ * the other, also where a cancellation began before its time was over and ends after.
+ */
+export async function cancelRequests(db: Connections, { kind, id }: Subject): Promise<string[]> {
+  return inTurn(db, async (tx) => {
+    const { rows } = await tx.query(
+      `delete from vault.erasure_request
+        where subject_kind = $1 and subject_id = $2 and due_at > clock_timestamp()
+       returning class`,
+      [kind, id],
+    );
+    return rows.map((row) => row.class as string).toSorted();
+  });
+}
+
+function inTurn<T>(db: Connections, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  return transaction(db, async (tx) => {
+    // A statement of its own: the next one then sees what whoever was before has committed.
+    await tx.query('select from vault.erasure_position for update');
+    return work(tx);
+  });
+}
+
 /** What the log has yet to say of the requests that are due; null for nothing. */
-async function entryOfRequests(db: Queryable, { kind, id }: Subject): Promise<ErasureEntry | null> {
-  const { rows } = await db.query(
-    `select r.class, r.subject_hmac as "subjectHmac", k.key_id as "keyId", k.version,
-            to_char(r.keep_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until,
-            coalesce(r.keep_until > now(), false) as "mustBeKept"
-       from vault.erasure_request r
-       left join vault.subject_key k
-         on k.class = r.class and k.subject_kind = r.subject_kind and k.subject_id = r.subject_id
-      where r.subject_kind = $1 and r.subject_id = $2 and r.due_at <= now()
-        and (k.class is null or k.wrapped is not null or ${NOT_IN_LOG})
-      order by r.class, k.version`,
-    [kind, id],
+async function entryOfRequests(db: Connections, { kind, id }: Subject): Promise<ErasureEntry | null> {
+  const { rows } = await inTurn(db, (tx) =>
+    tx.query(
+      `select r.class, r.subject_hmac as "subjectHmac", k.key_id as "keyId", k.version,
+              to_char(r.keep_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until,
+              coalesce(r.keep_until > now(), false) as "mustBeKept"
+         from vault.erasure_request r
+         left join vault.subject_key k
+           on k.class = r.class and k.subject_kind = r.subject_kind and k.subject_id = r.subject_id
+        where r.subject_kind = $1 and r.subject_id = $2 and r.due_at <= now()
+          and (k.class is null or k.wrapped is not null or ${NOT_IN_LOG})
+        order by r.class, k.version`,
+      [kind, id],
+    ),
   );
   const [first] = rows;
   if (first === undefined) return null;

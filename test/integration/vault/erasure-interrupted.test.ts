@@ -43,7 +43,15 @@ describe('an erasure that is interrupted', () => {
         return {};
       },
     ],
-    ['when its transaction begins', () => ({ pool: { query, connect: () => Promise.reject(down) } })],
+    [
+      'when its transaction begins',
+      () => {
+        // The first one looks for what is due.
+        let begun = 0;
+        const connect = () => ((begun += 1) === 1 ? options.pool.connect() : Promise.reject(down));
+        return { pool: { query, connect } };
+      },
+    ],
     ['while it tells the consumers', () => ({ announce: () => Promise.reject(down) })],
     [
       'at the end of its transaction',

@@ -4,7 +4,7 @@ import { erasingShop } from '../../support/erasures.ts';
 
 const database = await testDatabase();
 const shop = await erasingShop(database);
-const { owner, log } = shop;
+const { owner, log, options } = shop;
 const customer = (id: string) => ({ kind: 'customer', id });
 
 beforeEach(() => {
@@ -112,5 +112,48 @@ describe('the log comes before the database', () => {
     expect(log.entries()).toHaveLength(entries + 1);
     expect(await standing(cancelled.id)).toMatchObject({ open: 2, kept: 0, asked: 0, told: 0 });
     expect(await standing(late.id)).toMatchObject({ open: 0, kept: 1, asked: 0, told: 1 });
+  });
+});
+
+describe('whoever cancels and whoever erases come one after the other', () => {
+  const lock = 'begin; select from vault.erasure_position for update';
+  // As the login whose sessions they are: others are not told what a session waits for.
+  const waiting = async (): Promise<number> => {
+    const { rows } = await options.pool.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows.length;
+  };
+
+  it('a cancellation that has to wait until the time is over is too late, and says so', async () => {
+    const person = await shop.customer();
+    const erasure = shop.erasure({ delaySeconds: 60 });
+    await erasure.erase({ subject: customer(person.id) });
+    const other = await database.client('sealed_eraser');
+    await other.query(lock);
+    const cancelling = erasure.cancel(customer(person.id));
+    await expect.poll(waiting).toBe(1);
+    await shop.letPass('2 minutes');
+    await other.query('commit');
+    expect(await cancelling).toEqual([]);
+    await shop.runJanitor();
+    expect(await shop.opened(person.keys.contact)).toBe('erased');
+  });
+
+  it('a cancellation that was in time holds, although the janitor comes before it has ended', async () => {
+    const person = await shop.customer();
+    await shop.erasure({ delaySeconds: 60 }).erase({ subject: customer(person.id) });
+    await shop.letPass('2 minutes');
+    const entries = log.entries().length;
+    // What a cancellation does that found the request not due, and is slow to commit.
+    const other = await database.client('sealed_eraser');
+    await other.query(lock);
+    await other.query('delete from vault.erasure_request where subject_id = $1', [person.id]);
+    const erasing = shop.runJanitor();
+    await expect.poll(waiting).toBe(1);
+    await other.query('commit');
+    await erasing;
+    expect(log.entries()).toHaveLength(entries);
+    expect(await shop.opened(person.keys.contact)).toBe('opens');
   });
 });
