@@ -65,3 +65,12 @@ export function backlogOf(deliveries: readonly Delivery[], ordered = true): Back
   for (const [key, rows] of byKey) absorb(backlog, { key, rows, cut: false }, 1, loaded, 0);
   return backlog;
 }
+
+/** Some aggregates with the events 1 to `length`. */
+export function aggregates(names: readonly string[], length = 1): Delivery[] {
+  return names.flatMap((aggregate) =>
+    Array.from({ length }, (_, index) => delivery({ aggregate, sequence: index + 1 })),
+  );
+}
+
+export const letters = (count: number): string[] => Array.from({ length: count }, (_, index) => `a${index}`);
