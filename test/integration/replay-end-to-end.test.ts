@@ -123,9 +123,9 @@ describe('case 19: sent, the mark failed, sent again after the queue has forgott
 describe('like case 19: the repeat comes when later events of its aggregate were applied', () => {
   it('and has one effect, in every mode', async () => {
     const [queue, forgetful] = [await testQueue('first.fifo'), await testQueue('second.fifo')];
-    const takenFrom = async ({ consume }: typeof queue): Promise<SQSRecord[]> => {
+    const takenFrom = async (from: typeof queue): Promise<SQSRecord[]> => {
       const taken: SQSRecord[] = [];
-      await consume(async ({ Records }: SQSEvent) => {
+      await from.consume(async ({ Records }: SQSEvent) => {
         taken.push(...Records);
         return { batchItemFailures: [] };
       });
