@@ -29,7 +29,7 @@ async function sequencesOf(aggregateId: string): Promise<number[]> {
 }
 
 describe('sequences', () => {
-  it('are counted per aggregate, and returned in the order of the events', async () => {
+  it('like case 3: are counted per aggregate, and returned in the order of the events', async () => {
     expect(await append(writers, thing('s1'), thing('s2'), thing('s1'), thing('s1'), thing('s2'))).toEqual([
       1n,
       1n,

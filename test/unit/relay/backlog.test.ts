@@ -247,7 +247,7 @@ const acts = fc.array(
 );
 
 describe('whatever happens between scans, sends, answers and settlements', () => {
-  it('only the lowest of an aggregate that is not out is offered, nothing is lost, the books are right', () => {
+  it('like case 6: only the lowest of an aggregate that is not out is offered, nothing is lost, the books are right', () => {
     fc.assert(
       fc.property(acts, fc.integer({ min: 1, max: 3 }), (steps, cut) => {
         const world = worldOf(cut);

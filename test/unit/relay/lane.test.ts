@@ -116,7 +116,7 @@ describe('a lane', () => {
     expect(bench.messages.map((message) => message.groupId)).toEqual(['invoice/42', 'payment/42']);
   });
 
-  it('without order, sends several of one aggregate at once, and one refusal holds back no other', async () => {
+  it('like case 15: without order, sends several of one aggregate at once, and one refusal holds back no other', async () => {
     const bench = laneBench(
       refusing('SomethingNew', (id) => id === 'x#1'),
       { destination: unordered },

@@ -57,7 +57,7 @@ describe('packing a call', () => {
     expect(packed([600, 400]).entries).toHaveLength(2);
   });
 
-  it('takes ten small ones, a message of exactly the limit alone, and none above it', () => {
+  it('like case 16: takes ten small ones, a message of exactly the limit alone, and none above it', () => {
     expect(packed([1_000, 1])).toMatchObject({ entries: [{ message: { bytes: 1_000 } }], oversized: [] });
     expect(packed(Array.from({ length: 12 }, () => 1)).entries).toHaveLength(10);
     expect(packed([1_001, 1])).toMatchObject({
@@ -66,7 +66,7 @@ describe('packing a call', () => {
     });
   });
 
-  it('takes one of each aggregate, never two', () => {
+  it('like case 8: takes one of each aggregate, never two', () => {
     const window = [1, 2, 3].flatMap((sequence) =>
       ['x', 'y'].map((aggregate) => delivery({ aggregate, sequence, data: '1' })),
     );
