@@ -368,18 +368,22 @@ describe('when keys cannot be loaded', () => {
     },
   );
 
-  it.each<SealingErrorCode>(['SEALING_KEY_DISABLED', 'SEALING_DENIED', 'SEALING_TAMPERED'])(
-    '%s: says that it is broken, logs the code and no value',
-    async (code) => {
-      const id = await issue();
-      const broken = coldApi(failing(code));
-      const replies = [await broken.post('/invoices', invoiceOrder(v7())), await broken.call('GET', `/invoices/${id}`)];
-      for (const reply of replies) expect(reply).toMatchObject({ status: 500, body: { type: '/problems/internal' } });
-      expect(broken.log).toHaveLength(2);
-      for (const line of broken.log) expect(line).toContain(code);
-      for (const spelling of spellings()) expect(JSON.stringify([replies, broken.log])).not.toContain(spelling);
-    },
-  );
+  it.each<SealingErrorCode>([
+    'SEALING_KEY_DISABLED',
+    'SEALING_DENIED',
+    'SEALING_KEY_UNKNOWN',
+    'SEALING_TAMPERED',
+    'SEALING_MALFORMED',
+    'SEALING_LIMIT',
+  ])('%s: says that it is broken, logs the code and no value', async (code) => {
+    const id = await issue();
+    const broken = coldApi(failing(code));
+    const replies = [await broken.post('/invoices', invoiceOrder(v7())), await broken.call('GET', `/invoices/${id}`)];
+    for (const reply of replies) expect(reply).toMatchObject({ status: 500, body: { type: '/problems/internal' } });
+    expect(broken.log).toHaveLength(2);
+    for (const line of broken.log) expect(line).toContain(code);
+    for (const spelling of spellings()) expect(JSON.stringify([replies, broken.log])).not.toContain(spelling);
+  });
 
   it('payments go on: they hold nothing personal', async () => {
     const id = await issue();

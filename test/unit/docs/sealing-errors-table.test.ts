@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { problemAnswer, type ProblemError, sealingProblem } from '../../../functions/sample/api/problem.ts';
 import { classifyFailure } from '../../../shared/inbox/failure.ts';
 import {
   KeysNotPreparedError,
@@ -79,8 +80,20 @@ describe('the table of errors in docs/sensitive-data.md', () => {
 });
 
 describe('the table of the sample', () => {
+  const rows = rowsUnder('When keys are missing');
+
   it('has every code', () => {
-    const told = new Set(rowsUnder('When keys are missing').map(({ code }) => code));
-    expect([...told].toSorted()).toEqual([...ERRORS.keys()].toSorted());
+    expect([...new Set(rows.map(({ code }) => code))].toSorted()).toEqual([...ERRORS.keys()].toSorted());
   });
+
+  // Reading what the login may not open is no error at all.
+  it.each(rows.filter(({ cells }) => !cells['code']?.includes('while reading')))(
+    '$code: says what the API answers',
+    ({ code, cells }) => {
+      const answer = problemAnswer(sealingProblem(ERRORS.get(code)) as ProblemError, '/invoices');
+      const told = Object.values(cells)[1] ?? '';
+      expect(told).toMatch(new RegExp(`^${answer.status}\\b`));
+      expect(answer.headers?.['retry-after'] !== undefined).toBe(told.includes('`Retry-After`'));
+    },
+  );
 });
