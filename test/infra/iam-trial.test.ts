@@ -223,7 +223,6 @@ describe('in an account where IAM is in force', () => {
     ['relay', 'AccessDenied', 'AccessDenied'],
     ['monitor', 'AccessDenied', 'AccessDenied'],
     ['migrate', 'AccessDenied', 'AccessDenied'],
-    ['operator', 'AccessDenied', 'AccessDenied'],
   ])('%s reads the log of erasures: %s; its key: %s; it adds, replaces and deletes nothing', async (name, may, key) => {
     const { s3 } = as(name);
     const Key = 'entry/000000000001.json';
@@ -245,6 +244,7 @@ describe('in an account where IAM is in force', () => {
   it.each([
     ['janitor', 'entry/000000000002.json'],
     ['api', 'entry/000000000004.json'],
+    ['operator', 'entry/000000000005.json'],
   ])('%s writes the next entry of the log, and neither replaces nor deletes one', async (name, Key) => {
     const { s3 } = as(name);
     const put = { Bucket: LOG, Key, Body: '{}' };

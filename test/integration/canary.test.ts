@@ -172,6 +172,7 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
     sqs: new SQSClient({ region: 'us-east-1' }),
     queues: {},
     inbox: true,
+    vault: true,
     budgetMs: 5_000,
   };
   const ordered = async (command: string, args: object = {}, reason?: string) => {
