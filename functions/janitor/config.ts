@@ -1,6 +1,5 @@
-import { S3Client } from '@aws-sdk/client-s3';
-import { type Archive, folderArchive, s3Archive } from '../../shared/archive/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
+import { type ArchiveAddress, placeOf } from '../archive.ts';
 import {
   declaredIndexes,
   type DeclaredIndex,
@@ -48,10 +47,6 @@ export interface JanitorSealing {
   /** How old an index key becomes before another takes its place. */
   readonly indexSeconds: number;
 }
-
-type ArchiveAddress =
-  | { readonly kind: 's3'; readonly bucket: string }
-  | { readonly kind: 'folder'; readonly path: string };
 
 export interface ErasureConfig {
   readonly log: ArchiveAddress;
@@ -137,13 +132,6 @@ function archiveAddress(value: string): ArchiveAddress | undefined {
   return place;
 }
 
-function placeOf(value: string): ArchiveAddress | undefined {
-  const [, bucket] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/?$/.exec(value) ?? [];
-  if (bucket !== undefined) return { kind: 's3', bucket };
-  const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
-  return path === undefined ? undefined : { kind: 'folder', path };
-}
-
 function sealing(env: Environment): JanitorSealing | undefined {
   const { SEALING_VAULT: vault = '', SEALING_KEY_ARN: keyArn = '' } = env;
   if (vault === '' && keyArn === '') return undefined;
@@ -166,17 +154,4 @@ function indexesOf(json: string): readonly IndexOverColumns[] {
     const why = error instanceof TypeError ? error.message : 'It must be a JSON array of indexes.';
     throw new JanitorConfigError(`JANITOR_INDEXES: ${why}`);
   }
-}
-
-/** The archive, and what ends its connections. */
-export function openArchive(address: ArchiveAddress, env: Environment): { archive: Archive; close(): void } {
-  if (address.kind === 'folder') return { archive: folderArchive(address.path), close() {} };
-  const client = new S3Client({
-    // A put that is repeated writes the same object again.
-    maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
-    // An endpoint of one's own has no host name for each bucket.
-    forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
-  });
-  return { archive: s3Archive({ client, bucket: address.bucket }), close: () => client.destroy() };
 }

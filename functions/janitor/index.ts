@@ -7,7 +7,8 @@ import { inboxWalks } from '../../shared/inbox/index.ts';
 import { outboxWalks, systemClock } from '../../shared/outbox/index.ts';
 import { runJanitor, type Walk, walkOfFunction, type WalkReport } from '../../shared/retention/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
-import { janitorConfig, openArchive } from './config.ts';
+import { openArchive } from '../archive.ts';
+import { janitorConfig } from './config.ts';
 import { openErasures } from './erasures.ts';
 import { keyRequest, lookAfterKeys } from './keys.ts';
 

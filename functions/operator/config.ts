@@ -1,4 +1,5 @@
 import { SealedOutboxError } from '../../shared/errors/index.ts';
+import { type ArchiveAddress, placeOf } from '../archive.ts';
 import { type Classes, defineClasses, defineErasable, type ErasableColumns } from '../../shared/sealing/index.ts';
 
 /** The environment of the operator's function is wrong. Thrown at start; nothing was done. */
@@ -22,6 +23,8 @@ export interface OperatorConfig {
   readonly vault: boolean;
   /** Undefined: it erases nobody. */
   readonly erases?: OperatorErases | undefined;
+  /** Undefined: it brings no archived event back. */
+  readonly archive?: ArchiveAddress | undefined;
 }
 
 export interface OperatorErases {
@@ -37,7 +40,7 @@ const FORM =
 /**
  * Reads `OPERATOR_QUEUES` (JSON: name → `{ queue, deadLetters }`, URLs; default none), `OPERATOR_INBOX` (`false` where consumers have a
  * database of their own), `OPERATOR_VAULT` (`true` where it asks for rotation of keys) and `OPERATOR_ERASES` (JSON: `{ classes, erasable, keptSince }`, as `defineClasses` and
- * `defineErasable` take them; default none).
+ * `defineErasable` take them; default none), `OPERATOR_ARCHIVE` (`none`, `s3://bucket` or `file:///folder`).
  *
  * @throws OperatorConfigError (`OPERATOR_CONFIG`) naming the variable
  */
@@ -47,7 +50,16 @@ export function operatorConfig(env: Readonly<Record<string, string | undefined>>
     inbox: env['OPERATOR_INBOX'] !== 'false',
     vault: env['OPERATOR_VAULT'] === 'true',
     erases: erases(env['OPERATOR_ERASES'] ?? ''),
+    archive: archive(env['OPERATOR_ARCHIVE'] ?? 'none'),
   };
+}
+
+function archive(value: string): ArchiveAddress | undefined {
+  if (value === 'none') return undefined;
+  const place = placeOf(value);
+  if (place === undefined)
+    throw new OperatorConfigError('OPERATOR_ARCHIVE must be none, s3://bucket or file:///folder.');
+  return place;
 }
 
 function erases(json: string): OperatorErases | undefined {

@@ -3,6 +3,7 @@ import type { IGrantable, Grant } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
 import { type Classes, defineClasses, defineErasable, type ErasableColumns } from '../../shared/sealing/index.ts';
+import type { EventArchive } from './event-archive.ts';
 import type { IEventQueue } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import type { OutboxDatabase } from './outbox-database.ts';
@@ -18,6 +19,8 @@ export interface OperatorProps extends FunctionDefaults {
   readonly inbox?: boolean;
   /** Whether it asks the janitor for rotation of keys, in the vault of this database. It is given no key for that. Default: whether it erases. */
   readonly vault?: boolean;
+  /** From where it brings events back for a replay. Default: it reads no archive. */
+  readonly archive?: EventArchive | undefined;
   /** With it, whoever may invoke the function may erase anybody. Default: it erases nobody. */
   readonly erases?: OperatorErasesProps;
 }
@@ -59,7 +62,7 @@ export class Operator extends Construct {
 
   constructor(scope: Construct, id: string, props: OperatorProps) {
     super(scope, id);
-    const { installation, database, queues = {}, inbox = true, erases, vault = erases !== undefined } = props;
+    const { installation, database, queues = {}, inbox = true, archive, erases, vault = erases !== undefined } = props;
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       functionName: `${installation}-operator`,
@@ -79,6 +82,7 @@ export class Operator extends Construct {
         OPERATOR_INBOX: String(inbox),
         OPERATOR_VAULT: String(vault),
         OUTBOX_INSTALLATION: installation,
+        ...(archive && { OPERATOR_ARCHIVE: `s3://${archive.bucket.bucketName}` }),
         ...(erases && erasing(erases)),
       },
     });
@@ -88,12 +92,14 @@ export class Operator extends Construct {
       deadLetterQueue.grant(this.function, 'sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes');
       queue.grant(this.function, 'sqs:SendMessage', 'sqs:GetQueueAttributes');
     }
+    archive?.grantRead(this.function);
     database.connect(
       this.function,
       {
         user: 'sealed_operator',
         roles: [
           'outbox_operator',
+          ...(archive ? ['outbox_replayer'] : []),
           ...(inbox ? ['inbox_operator'] : []),
           ...(vault ? ['vault_operator'] : []),
           // It tells consumers that a person was erased.

@@ -190,6 +190,7 @@ export class ServiceStack extends Stack {
       installation: outbox.installation,
       database,
       queues,
+      archive: props.archive,
       erases: {
         keys,
         classes: ERASED,

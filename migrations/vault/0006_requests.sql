@@ -14,7 +14,6 @@ grant usage on schema vault to vault_operator;
 
 -- A request names the version that is to be followed by another. Where there is a later one it is done, whoever did it and however often he was interrupted.
 create table vault.rotation_request (
-  number       bigint generated always as identity primary key,
   class        text not null,
   index_name   text,                               -- the key of this index
   subject_kind text,                               -- the key of this person; neither: the branch key
@@ -90,7 +89,7 @@ begin
     select r.class, r.index_name, r.subject_kind, r.subject_id
       from vault.rotation_request r
      where r.class in (select a.class from vault.class_access a where a.login = session_user and a.may_create)
-     order by r.number;
+     order by r.requested_at;
 end
 $$;
 

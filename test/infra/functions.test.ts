@@ -143,6 +143,7 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
         user: 'sealed_operator',
         roles: [
           'outbox_operator',
+          ...(stage === 'dev' ? [] : ['outbox_replayer']),
           'inbox_operator',
           'vault_operator',
           'outbox_writer',

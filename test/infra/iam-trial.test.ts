@@ -30,10 +30,12 @@ const MAY: Readonly<Record<string, readonly string[]>> = {
   ledger: on('LedgerQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
   analytics: on('AnalyticsQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
   notifications: on('NotificationsQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
-  operator: ['Ledger', 'Analytics', 'Notifications'].flatMap((name) => [
-    ...on(`${name}Queue`, 'send', 'describe'),
-    ...on(`${name}DeadLetters`, 'receive', 'delete', 'describe'),
-  ]),
+  operator: ['Ledger', 'Analytics', 'Notifications']
+    .flatMap((name) => [
+      ...on(`${name}Queue`, 'send', 'describe'),
+      ...on(`${name}DeadLetters`, 'receive', 'delete', 'describe'),
+    ])
+    .concat('read the archive', 'list its events'),
   janitor: ['archive'],
   api: [],
   monitor: [],

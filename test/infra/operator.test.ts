@@ -110,8 +110,11 @@ describe.each(['dev', 'prod', 'local'] as const)('the operator of stage %s', (st
     const text = queues['Fn::Join'][1]
       .map((part: unknown) => (typeof part === 'string' ? part : 'https://sqs.example/queue'))
       .join('');
-    const config = operatorConfig({ ...variablesOf(operator), OPERATOR_QUEUES: text });
+    const config = operatorConfig({ ...variablesOf(operator), OPERATOR_QUEUES: text, OPERATOR_ARCHIVE: 'none' });
     expect(config).toMatchObject({ inbox: true, vault: true });
+    expect(JSON.stringify(variablesOf(operator)['OPERATOR_ARCHIVE'] ?? 'none')).toMatch(
+      stage === 'dev' ? /^"none"$/ : /"s3:\/\/".*ArchiveBucket/,
+    );
     expect(config.erases).toEqual({ classes, erasable, keptSince: 'sample.kept_since' });
     const { ERASURE_DELAY_SECONDS } = variablesOf(functionNamed('api')[1]);
     expect(variablesOf(operator)['ERASURE_DELAY_SECONDS']).toBe(ERASURE_DELAY_SECONDS);

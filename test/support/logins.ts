@@ -25,7 +25,15 @@ export const LOGINS = [
   { user: 'sealed_asker', roles: ['vault_operator'] },
   {
     user: 'sealed_erasing_operator',
-    roles: ['outbox_operator', 'inbox_operator', 'vault_operator', 'outbox_writer', 'sample_eraser', 'vault_eraser'],
+    roles: [
+      'outbox_operator',
+      'outbox_replayer',
+      'inbox_operator',
+      'vault_operator',
+      'outbox_writer',
+      'sample_eraser',
+      'vault_eraser',
+    ],
   },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];

@@ -25,6 +25,14 @@ export const STACK_LOGINS = [
   },
   {
     user: 'sealed_operator',
-    roles: ['outbox_operator', 'inbox_operator', 'vault_operator', 'outbox_writer', 'sample_eraser', 'vault_eraser'],
+    roles: [
+      'outbox_operator',
+      'outbox_replayer',
+      'inbox_operator',
+      'vault_operator',
+      'outbox_writer',
+      'sample_eraser',
+      'vault_eraser',
+    ],
   },
 ] as const satisfies readonly Login[];

@@ -288,3 +288,25 @@ describe('erase', () => {
     expect(JSON.parse(told.printed[0] ?? '')).toEqual(shows);
   });
 });
+
+describe('replay return', () => {
+  const words = ['replay', 'return', '7', '--reason', 'INC-7'];
+  const part = (returned: number, next: string | null) => done({ number: 7, returned, next, more: next !== null });
+
+  it('goes on where the function says, and adds up', async () => {
+    const { told, requests, run } = scene([part(5, '2026-01-03'), part(4, '2026-02-01'), part(1, null)]);
+    expect(await run(...words, '--json')).toBe(0);
+    expect(requests.map((request) => request.arguments)).toEqual([
+      { number: 7 },
+      { number: 7, fromDay: '2026-01-03' },
+      { number: 7, fromDay: '2026-02-01' },
+    ]);
+    expect(JSON.parse(told.printed[0] ?? '')).toMatchObject({ result: { returned: 10, more: false } });
+  });
+
+  it('that fails on the way says how to go on', async () => {
+    const { told, run } = scene([part(5, '2026-01-03'), refusal]);
+    expect(await run(...words)).toBe(1);
+    expect(told.noted.join('\n')).toContain('go on with --from-day 2026-01-03');
+  });
+});
