@@ -4,7 +4,9 @@ import {
   createErasure,
   type Erasure,
   type ErasureOptions,
+  type EraseRequest,
   personErased,
+  type Subject,
 } from '../shared/sealing/index.ts';
 import { emfMetrics } from '../shared/telemetry/index.ts';
 import { type FunctionKeys, KeyringConfigError } from './keyring.ts';
@@ -17,6 +19,17 @@ export const announceErased: Announce = async (tx, erased) => {
   const event = { type, schema_version: 1, aggregate_type: aggregate.type, aggregate_id: aggregate.id, data };
   await tx.query('select from outbox.append($1::jsonb)', [JSON.stringify([event])]);
 };
+
+/**
+ * From when the days count for which classes of a person's data must be kept, as the service says.
+ *
+ * @param name of its SQL function, `schema.name(kind text, id text) returns jsonb`: `{"class": time}`
+ */
+export async function keptSince(db: Queryable, name: string, { kind, id }: Subject): Promise<EraseRequest['since']> {
+  const { rows } = await db.query(`select ${name}($1, $2) as since`, [kind, id]);
+  const since = rows[0].since as Readonly<Record<string, string>>;
+  return Object.fromEntries(Object.entries(since).map(([className, time]) => [className, new Date(time)]));
+}
 
 /**
  * What erases persons in a function. `ERASURE_DELAY_SECONDS` (default 0) is how long an erasure can be cancelled before it is done.

@@ -33,7 +33,7 @@ export { Janitor, type JanitorProps } from './constructs/janitor.ts';
 export type { FunctionNetwork } from './constructs/function-network.ts';
 export { KeyAtRisk, type KeyAtRiskProps } from './constructs/key-at-risk.ts';
 export type { FunctionDefaults } from './constructs/node-function.ts';
-export { Operator, type OperatorProps } from './constructs/operator.ts';
+export { Operator, type OperatorErasesProps, type OperatorProps } from './constructs/operator.ts';
 export { Outbox, type OutboxProps } from './constructs/outbox.ts';
 export { OutboxAlarms, type OutboxAlarmsProps } from './constructs/outbox-alarms.ts';
 export { MIGRATOR, OutboxCluster, type OutboxClusterProps } from './constructs/outbox-cluster.ts';

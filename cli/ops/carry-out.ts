@@ -69,7 +69,12 @@ async function once(order: Order, invoke: Invoke, terminal: Terminal): Promise<n
   const { name: command, arguments: given, reason } = order;
   const request = { command, arguments: given, ...(reason !== undefined && { reason: reason.trim() }) };
   let answer = await invoke(request);
-  if (answer.ok && answer.result['more'] === true) answer = await goOn(answer, async () => invoke(request), terminal);
+  if (answer.ok && answer.result['more'] === true) {
+    answer =
+      command === 'replay return'
+        ? await followed(answer, (fromDay) => invoke({ ...request, arguments: { ...given, fromDay } }), terminal)
+        : await goOn(answer, async () => invoke(request), terminal);
+  }
   const code = shown(answer, order, terminal);
   if (code === EXIT.done && command === 'replay start' && answer.ok) {
     terminal.note(`${CALL} replay show ${String(answer.result['number'])} --watch tells how far it is.`);
@@ -101,6 +106,28 @@ async function goOn(
     moved += Number(answer.result['moved']);
   }
   return { ...last, result: { ...last.result, waiting, moved } };
+}
+
+/** Work that says in each answer where it goes on. */
+async function followed(
+  first: Extract<OperationAnswer, { ok: true }>,
+  from: (next: string) => Promise<OperationAnswer>,
+  terminal: Terminal,
+): Promise<OperationAnswer> {
+  let returned = Number(first.result['returned']);
+  let last = first;
+  while (last.result['more'] === true) {
+    const next = String(last.result['next']);
+    terminal.note(`${returned} before ${next} …`);
+    const answer = await from(next);
+    if (!answer.ok) {
+      terminal.note(`All before ${next} are back: go on with --from-day ${next}.`);
+      return answer;
+    }
+    last = answer;
+    returned += Number(answer.result['returned']);
+  }
+  return { ...last, result: { ...last.result, returned } };
 }
 
 async function watch(order: Order, invoke: Invoke, terminal: Terminal): Promise<number> {

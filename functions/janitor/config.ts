@@ -1,7 +1,13 @@
-import { S3Client } from '@aws-sdk/client-s3';
-import { type Archive, folderArchive, s3Archive } from '../../shared/archive/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
-import { defineErasable, type ErasableColumns, ErasureError } from '../../shared/sealing/index.ts';
+import { type ArchiveAddress, placeOf } from '../archive.ts';
+import {
+  declaredIndexes,
+  type DeclaredIndex,
+  defineErasable,
+  type ErasableColumns,
+  ErasureError,
+  type IndexOverColumns,
+} from '../../shared/sealing/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -36,11 +42,11 @@ export interface JanitorSealing {
   readonly keyArn: string;
   /** How old a branch key becomes before another takes its place. */
   readonly branchSeconds: number;
+  /** Blind indexes whose keys it replaces, and whose columns it then brings up to date. */
+  readonly indexes: readonly IndexOverColumns[];
+  /** How old an index key becomes before another takes its place. */
+  readonly indexSeconds: number;
 }
-
-type ArchiveAddress =
-  | { readonly kind: 's3'; readonly bucket: string }
-  | { readonly kind: 'folder'; readonly path: string };
 
 export interface ErasureConfig {
   readonly log: ArchiveAddress;
@@ -58,7 +64,8 @@ const DAY = 86_400;
  * - `SEALING_ERASURE_LOG`: the bucket of the log of erasures, or `file:///folder`; without it there is none. `JANITOR_ERASABLE`: the columns that
  *   `defineErasable` takes, as JSON
  * - `SEALING_VAULT` and `SEALING_KEY_ARN`: the vault whose keys are rotated, and the KMS key that wraps them; neither: no keys are
- *   looked at. `SEALING_BRANCH_DAYS` (90): how old a branch key becomes
+ *   looked at. `SEALING_BRANCH_DAYS` (90) and `SEALING_INDEX_DAYS` (365): how old branch and index keys become. `JANITOR_INDEXES`: blind indexes with their
+ *   columns, as JSON that `declaredIndexes` takes
  * - `JANITOR_MAX_SECONDS` (240), and `JANITOR_REST` (1): rest after each page, as a multiple of the time that it took
  *
  * @throws JanitorConfigError (`JANITOR_CONFIG`) naming the variable
@@ -125,13 +132,6 @@ function archiveAddress(value: string): ArchiveAddress | undefined {
   return place;
 }
 
-function placeOf(value: string): ArchiveAddress | undefined {
-  const [, bucket] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/?$/.exec(value) ?? [];
-  if (bucket !== undefined) return { kind: 's3', bucket };
-  const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
-  return path === undefined ? undefined : { kind: 'folder', path };
-}
-
 function sealing(env: Environment): JanitorSealing | undefined {
   const { SEALING_VAULT: vault = '', SEALING_KEY_ARN: keyArn = '' } = env;
   if (vault === '' && keyArn === '') return undefined;
@@ -142,18 +142,16 @@ function sealing(env: Environment): JanitorSealing | undefined {
     throw new JanitorConfigError('SEALING_KEY_ARN must be the ARN of a KMS key, not an alias or an id.');
   }
   const branchDays = positive('SEALING_BRANCH_DAYS', env['SEALING_BRANCH_DAYS'] ?? '90', ' of days');
-  return { vault, keyArn, branchSeconds: branchDays * DAY };
+  const indexDays = positive('SEALING_INDEX_DAYS', env['SEALING_INDEX_DAYS'] ?? '365', ' of days');
+  const indexes = indexesOf(env['JANITOR_INDEXES'] ?? '[]');
+  return { vault, keyArn, branchSeconds: branchDays * DAY, indexes, indexSeconds: indexDays * DAY };
 }
 
-/** The archive, and what ends its connections. */
-export function openArchive(address: ArchiveAddress, env: Environment): { archive: Archive; close(): void } {
-  if (address.kind === 'folder') return { archive: folderArchive(address.path), close() {} };
-  const client = new S3Client({
-    // A put that is repeated writes the same object again.
-    maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
-    // An endpoint of one's own has no host name for each bucket.
-    forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
-  });
-  return { archive: s3Archive({ client, bucket: address.bucket }), close: () => client.destroy() };
+function indexesOf(json: string): readonly IndexOverColumns[] {
+  try {
+    return declaredIndexes(JSON.parse(json) as DeclaredIndex[]);
+  } catch (error) {
+    const why = error instanceof TypeError ? error.message : 'It must be a JSON array of indexes.';
+    throw new JanitorConfigError(`JANITOR_INDEXES: ${why}`);
+  }
 }

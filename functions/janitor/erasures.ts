@@ -1,14 +1,14 @@
 import { S3 } from '@aws-sdk/client-s3';
 import { createPool, type DatabaseConfig } from '../../shared/database/index.ts';
 import type { Walk } from '../../shared/retention/index.ts';
-import { erasureWalk, folderErasureLog, s3ErasureLog } from '../../shared/sealing/index.ts';
+import { type ErasureLog, erasureWalk, folderErasureLog, s3ErasureLog } from '../../shared/sealing/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
 import { announceErased } from '../erasure.ts';
 import type { ErasureConfig } from './config.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The walk through what is left of erasures, and what ends its connections. */
+/** The walk through what is left of erasures, their log, and what ends its connections. */
 export function openErasures(
   { log: address, erasable }: ErasureConfig,
   {
@@ -17,7 +17,7 @@ export function openErasures(
     metrics,
     env,
   }: { readonly database: DatabaseConfig; readonly log: Log; readonly metrics: Metrics; readonly env: Environment },
-): { readonly walk: Walk; close(): Promise<void> } {
+): { readonly walk: Walk; readonly log: ErasureLog; close(): Promise<void> } {
   const pool = createPool(database, { max: 1, applicationName: 'janitor', statementTimeoutMs: 20_000, log });
   const client = new S3({
     maxAttempts: 3,
@@ -28,6 +28,7 @@ export function openErasures(
   const erasureLog =
     address.kind === 's3' ? s3ErasureLog({ client, bucket: address.bucket }) : folderErasureLog(address.path);
   return {
+    log: erasureLog,
     walk: erasureWalk({ pool, log: erasureLog, erasable, announce: announceErased, metrics }),
     async close() {
       client.destroy();

@@ -7,9 +7,10 @@ import { inboxWalks } from '../../shared/inbox/index.ts';
 import { outboxWalks, systemClock } from '../../shared/outbox/index.ts';
 import { runJanitor, type Walk, walkOfFunction, type WalkReport } from '../../shared/retention/index.ts';
 import { emfMetrics } from '../../shared/telemetry/index.ts';
-import { janitorConfig, openArchive } from './config.ts';
+import { openArchive } from '../archive.ts';
+import { janitorConfig } from './config.ts';
 import { openErasures } from './erasures.ts';
-import { keyRequest, rotateKeys } from './keys.ts';
+import { keyRequest, lookAfterKeys } from './keys.ts';
 
 const log = new Logger();
 const config = janitorConfig(process.env);
@@ -49,7 +50,16 @@ export async function handler(event: unknown, context: Context): Promise<readonl
     const keys =
       sealing === undefined
         ? { failed: false }
-        : await rotateKeys({ client, sealing, request, log, metrics, rest, budgetMs: budgetMs / 2 });
+        : await lookAfterKeys({
+            client,
+            sealing,
+            request,
+            log,
+            metrics,
+            rest,
+            erasures: erasures?.log,
+            budgetMs: (budgetMs * 3) / 4,
+          });
     // First: a person who waits to be erased goes before old rows.
     const walks: Walk[] = erasures === undefined ? [] : [erasures.walk];
     if (config.outboxSeconds !== undefined) {

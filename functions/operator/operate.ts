@@ -16,9 +16,10 @@ import { inboxRunners } from './run/inbox.ts';
 import { outboxRunners } from './run/outbox.ts';
 import { resendRunners } from './run/resend.ts';
 import type { Answer, Runner, Runners, Tools } from './run/tools.ts';
+import { vaultRunners } from './run/vault.ts';
 import { validators } from './validators.generated.js';
 
-const runners: Runners<CommandName> = { ...outboxRunners, ...inboxRunners, ...resendRunners };
+const runners: Runners<CommandName> = { ...outboxRunners, ...inboxRunners, ...resendRunners, ...vaultRunners };
 
 export interface Invocation {
   readonly tools: Tools;
@@ -69,7 +70,7 @@ interface Checked {
 }
 
 /** @throws SealedOutboxError of `BEFORE_ANYTHING` */
-function checked(input: unknown, { inbox }: Tools): Checked {
+function checked(input: unknown, { inbox, vault }: Tools): Checked {
   const [fault] = violations(validators['request'], input);
   if (fault !== undefined) {
     throw new SealedOutboxError(
@@ -100,6 +101,12 @@ function checked(input: unknown, { inbox }: Tools): Checked {
       "the consumers' tables are not in this function's database. Nothing was done. Use the Operator of their own database, or its SQL.",
     );
   }
+  if (command.area === 'vault' && !vault) {
+    throw new SealedOutboxError(
+      'VAULT_ELSEWHERE',
+      "this function knows nothing of the vault's keys. Nothing was done. Give its Operator `vault`, or use the Operator of the vault's own database.",
+    );
+  }
   return { request, name, command };
 }
 
@@ -110,6 +117,14 @@ const BEFORE_ANYTHING: ReadonlySet<string> = new Set([
   'INBOX_ELSEWHERE',
   'QUEUE_UNKNOWN',
   'REDRIVE_QUEUES',
+  'VAULT_ELSEWHERE',
+  'ERASURE_ELSEWHERE',
+  'ARCHIVE_ELSEWHERE',
+  'ERASURE_DECLARATION',
+  'ERASURE_CLASS_UNDECLARED',
+  'PERSON_UNKNOWN',
+  'NOTHING_TO_CANCEL',
+  'SEALING_KEY_UNKNOWN',
 ]);
 
 type Refusal = Extract<OperationAnswer, { ok: false }>;

@@ -44,6 +44,24 @@ export class EventArchive extends Construct {
     });
   }
 
+  /** Lets `fn` read the events, and neither add nor delete any. */
+  grantRead(fn: IFunction & IConstruct): void {
+    fn.addToRolePolicy(
+      new PolicyStatement({
+        actions: ['s3:ListBucket'],
+        resources: [this.bucket.bucketArn],
+        conditions: { StringLike: { 's3:prefix': 'events/*' } },
+      }),
+    );
+    fn.addToRolePolicy(
+      new PolicyStatement({ actions: ['s3:GetObject'], resources: [this.bucket.arnForObjects('events/*')] }),
+    );
+    Validations.of(fn.role ?? fn).acknowledge({
+      id: `AwsSolutions-IAM5[Resource::${arnInFindings(this.bucket, fn)}/events/*]`,
+      reason: 'GetObject only, below one prefix of one bucket: whoever brings events back reads any of them.',
+    });
+  }
+
   /** Lets `fn` add objects, and neither read nor delete any. */
   grantAdd(fn: IFunction & IConstruct): void {
     const resource = this.bucket.arnForObjects('events/*');

@@ -3,7 +3,12 @@ import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
-import { defineErasable, type ErasableColumns } from '../../shared/sealing/index.ts';
+import {
+  declaredIndexes,
+  type DeclaredIndex,
+  defineErasable,
+  type ErasableColumns,
+} from '../../shared/sealing/index.ts';
 import type { EventArchive } from './event-archive.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { METRIC_NAMESPACE } from './outbox.ts';
@@ -33,6 +38,13 @@ export interface JanitorProps extends FunctionDefaults {
   readonly sealing?: SealingAccess | undefined;
   /** How old a branch key becomes before another takes its place; whole days. Default: 90 days. */
   readonly branchKeyAge?: Duration;
+  /**
+   * Blind indexes over the classes that it rotates, with every column that holds their values: it replaces their keys in time and brings the columns up to date. For that it opens the
+   * sealed values beside them, so its login needs the right to read those columns and to write the index, by `roles`. Default: none; their keys then stay.
+   */
+  readonly indexes?: readonly DeclaredIndex[];
+  /** How old the key of a blind index becomes before another takes its place; whole days. Default: 365 days. */
+  readonly indexKeyAge?: Duration;
   /** Columns that are cleared when a person is erased, as `defineErasable` takes them. Default: none. */
   readonly erasable?: readonly ErasableColumns[];
 }
@@ -57,12 +69,20 @@ export class Janitor extends Construct {
     super(scope, id);
     this.installation = props.installation;
     const { keep, archive, also = {}, roles = [], sealing, branchKeyAge = Duration.days(90) } = props;
+    const { indexes = [], indexKeyAge = Duration.days(365) } = props;
     const erases = sealing?.erases === true;
     if (sealing?.keys.erasureLog !== undefined && !erases) {
       throw new RangeError(
         `${this.node.path}: the keys have a log of erasures, which a janitor finishes: declare erases: true.`,
       );
     }
+    const closed = indexes.find((index) => sealing?.rotates?.includes(index.class) !== true);
+    if (closed !== undefined) {
+      throw new RangeError(
+        `${this.node.path}: index ${closed.name} is over class ${closed.class}, which this janitor does not rotate: add it to sealing.rotates.`,
+      );
+    }
+    declaredIndexes(indexes);
     this.areas = erases ? ['outbox', 'inbox', 'erasure'] : ['outbox', 'inbox'];
     this.function = new NodeFunction(this, 'Function', {
       ...props,
@@ -81,6 +101,10 @@ export class Janitor extends Construct {
         ),
         JANITOR_MAX_SECONDS: String(LONGEST_RUN.toSeconds()),
         ...(sealing !== undefined && { SEALING_BRANCH_DAYS: String(branchKeyAge.toDays()) }),
+        ...(indexes.length > 0 && {
+          SEALING_INDEX_DAYS: String(indexKeyAge.toDays()),
+          JANITOR_INDEXES: JSON.stringify(indexes),
+        }),
         ...(erases && { JANITOR_ERASABLE: JSON.stringify(defineErasable(props.erasable ?? [])) }),
       },
       scheduled: true,
@@ -98,7 +122,13 @@ export class Janitor extends Construct {
           'inbox_janitor',
           ...roles,
         ],
-        sealing,
+        sealing: sealing && {
+          ...sealing,
+          indexes: {
+            ...sealing.indexes,
+            ...Object.fromEntries(indexes.map(({ name, class: className }) => [name, className])),
+          },
+        },
       },
       erases ? CONNECTIONS.erasing : CONNECTIONS.pruning,
     );

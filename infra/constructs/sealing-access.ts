@@ -10,7 +10,7 @@ export interface SealingAccess {
   readonly opens?: readonly string[];
   /** Blind indexes whose values it computes: the name of each, and the class that it is over. Who makes the first key of one must seal, too. */
   readonly indexes?: Readonly<Record<string, string>>;
-  /** Classes whose keys it rotates, and whose canary values it opens: the janitor. */
+  /** Classes whose keys it rotates, and whose canary values it opens: the janitor. With `indexes` also the keys of those. */
   readonly rotates?: readonly string[];
   /** True: it erases persons, of all classes. */
   readonly erases?: boolean;
@@ -36,12 +36,14 @@ export function giveClasses(
   const { keys, seals = [], rotates = [], erases = false } = sealing;
   const indexes = indexesOf(sealing);
   const indexed = Object.values(indexes);
+  // Whoever rotates a class may use its index keys anyway.
+  const computes = indexed.filter((name) => !rotates.includes(name));
   const opens = (sealing.opens ?? []).filter((name) => !seals.includes(name));
   const nothing = [opens, seals, indexed, rotates].every((classes) => classes.length === 0) && !erases;
   // Also where nothing is declared, which it refuses.
   if (opens.length > 0 || nothing) keys.grantOpen(fn, opens);
   if (seals.length > 0) keys.grantSeal(fn, seals);
-  if (indexed.length > 0) keys.grantIndex(fn, indexed);
+  if (computes.length > 0) keys.grantIndex(fn, computes);
   if (rotates.length > 0) keys.grantRotate(fn, rotates);
   if (erases) keys.grantErase(fn);
   const writes = seals.length + rotates.length > 0;
@@ -49,6 +51,7 @@ export function giveClasses(
     ...(opens.length + indexed.length > 0 && !writes ? ['vault_reader'] : []),
     ...(writes ? ['vault_writer'] : []),
     ...(rotates.length > 0 ? ['vault_rotator'] : []),
+    ...(rotates.length > 0 && indexed.length > 0 ? ['vault_index_rotator'] : []),
     ...(erases ? ['vault_eraser'] : []),
   ];
   const creates = [...new Set([...seals, ...rotates])].toSorted();

@@ -5,7 +5,7 @@ import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
-import { defineErasable } from '../../shared/sealing/index.ts';
+import { type Classes, type DeclaredIndex, defineErasable } from '../../shared/sealing/index.ts';
 import {
   ConsumerAlarms,
   DatabaseAlarms,
@@ -70,6 +70,22 @@ const ERASABLE = defineErasable([
   { ...CUSTOMER, table: 'sample.customer', subject: 'id', class: 'bank', columns: ['iban'] },
   { ...CUSTOMER, table: 'sample.invoice', subject: 'customer_id', class: 'contact', columns: ['note', 'descriptions'] },
 ]);
+
+/** When keys of the classes are destroyed, as the API has it; a test holds it against the sample. */
+const ERASED: Classes = {
+  contact: { erase: 'onRequest' },
+  tax: { erase: { after: 3653 } },
+  bank: { erase: { after: 3653 } },
+};
+/** By which the API finds customers; a test holds it against the sample. */
+const INDEXES: readonly DeclaredIndex[] = [
+  {
+    name: 'customer-email',
+    class: 'contact',
+    normaliser: 'email',
+    columns: [{ store: 'invoices', table: 'sample.customer', primaryKey: 'id', sealed: 'email', index: 'email_index' }],
+  },
+];
 
 /** What runs: the outbox, the sample service that writes invoices, the ledger, analytics and notifications that read them, and the alarms. */
 export class ServiceStack extends Stack {
@@ -165,6 +181,7 @@ export class ServiceStack extends Stack {
       also: { 'sample.prune_idempotency': Duration.days(7) },
       roles: ['sample_janitor', 'sample_eraser'],
       erasable: ERASABLE,
+      indexes: INDEXES,
       sealing: { keys, rotates: CLASSES, erases: true },
     });
     const queues = { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue };
@@ -173,6 +190,15 @@ export class ServiceStack extends Stack {
       installation: outbox.installation,
       database,
       queues,
+      archive: props.archive,
+      erases: {
+        keys,
+        classes: ERASED,
+        erasable: ERASABLE,
+        roles: ['sample_eraser'],
+        keptSince: 'sample.kept_since',
+        delay: stage.erasureDelay,
+      },
     });
     const functions = {
       relay: outbox.relayFunction,

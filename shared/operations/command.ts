@@ -23,8 +23,8 @@ export interface Command {
    * - `act`: changes something; audited, and needs a reason
    */
   readonly kind: 'glance' | 'look' | 'act';
-  /** Whose database it concerns. `queues`: none, it asks SQS. */
-  readonly area: 'outbox' | 'inbox' | 'queues';
+  /** Whose database it concerns. `queues`: none, it asks SQS. `erasure`: the vault's, KMS and the log of erasures. `archive`: the outbox's and the archive of events. */
+  readonly area: 'outbox' | 'inbox' | 'queues' | 'vault' | 'erasure' | 'archive';
   readonly arguments: ArgumentsSchema;
   /** Which arguments are given by their place, in this order; the others have names. All are required. */
   readonly places: readonly string[];

@@ -7,14 +7,16 @@ import type { Command } from './command.ts';
 import { inboxCommands } from './inbox-commands.ts';
 import { outboxCommands } from './outbox-commands.ts';
 import { resendCommands } from './resend-commands.ts';
+import { vaultCommands } from './vault-commands.ts';
 
 export type { ArgumentSchema, Command } from './command.ts';
 export type { inboxCommands } from './inbox-commands.ts';
 export type { outboxCommands } from './outbox-commands.ts';
 export type { resendCommands } from './resend-commands.ts';
+export type { vaultCommands } from './vault-commands.ts';
 export { type OperationAnswer, type OperationRequest, recordedArguments, requestSchema } from './request.ts';
 
-const table = { ...outboxCommands, ...inboxCommands, ...resendCommands };
+const table = { ...outboxCommands, ...inboxCommands, ...resendCommands, ...vaultCommands };
 
 export type CommandName = keyof typeof table;
 

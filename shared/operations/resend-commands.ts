@@ -49,6 +49,7 @@ export const resendCommands = {
         description: 'messages a second at most, of all relays together; default 500',
       },
       paused: { type: 'boolean', description: 'waits for `replay resume`: time to reset the consumers' },
+      fromArchive: { type: 'boolean', description: 'waits for `replay return`, which brings archived events back' },
     }),
     places: ['destination'],
     confirm: { type: 'destination', because: 'What is sent cannot be taken back; `replay cancel` stops the rest.' },
@@ -57,6 +58,22 @@ export const resendCommands = {
       'ledger --aggregate-type invoice --per-second 500 --paused --reason "totals were wrong, INC-7"',
       'ledger --from 2026-11-01T00:00:00Z --dry-run',
     ],
+  },
+  'replay return': {
+    summary: 'Brings archived events in its scope back for a replay that waits for them, day by day; then it goes.',
+    kind: 'act',
+    area: 'archive',
+    arguments: argumentsOf(['number'], {
+      number: replayNumber,
+      fromDay: {
+        type: 'string',
+        format: 'date',
+        description: 'goes on at this day, as the answer of an interrupted call says',
+      },
+    }),
+    places: ['number'],
+    before: 'replay show',
+    examples: ['7 --reason "rebuilt from 2025, INC-7"', '7 --from-day 2025-11-30 --reason "goes on, INC-7"'],
   },
   'replay list': {
     summary: 'Replays and how they stand, newest first.',

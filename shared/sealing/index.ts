@@ -8,6 +8,7 @@
  * 5. `runRotation` replaces keys that wrap others, in the background, and opens a canary of each class every day; no sealed value is rewritten.
  * 6. `createErasure` takes keys away for good, and writes down outside the database that it did (`erasure/`).
  * 7. `blindIndex` declares an index over sealed values, `createIndexKeys` loads its keys: so that rows are found by a value that stays sealed.
+ *    `runIndexes` replaces them in the background.
  */
 export type { EventContext, EventPlace, RowContext, SealingContext } from './associated-data.ts';
 export {
@@ -19,11 +20,13 @@ export {
 } from './blind-index/backfill.ts';
 export type { BlindIndexes } from './blind-index/blind-indexes.ts';
 export { type BlindIndex, blindIndex, type BlindIndexOptions } from './blind-index/blind-value.ts';
+export { type DeclaredIndex, declaredIndexes, type IndexOverColumns } from './blind-index/declared-indexes.ts';
 export { createIndexKeys, type IndexKeys, type IndexKeysOptions } from './blind-index/index-keys.ts';
 export type { IndexKeyRow, IndexKeyState, IndexVault, IndexVaultAnswer } from './blind-index/index-vault.ts';
 export { email, type Normaliser, personName, phone, taxId } from './blind-index/normalise.ts';
 export { postgresIndexVault } from './blind-index/postgres-index-vault.ts';
 export { type IndexRotationOptions, type IndexRotationStep, rotateIndexKey } from './blind-index/rotate-index-key.ts';
+export { type IndexRunOptions, type IndexRunReport, runIndexes } from './blind-index/run-indexes.ts';
 export type { Random } from './cipher.ts';
 export {
   KeysNotPreparedError,
@@ -45,6 +48,7 @@ export {
 } from './erasure/erasure.ts';
 export { erasureWalk, type ErasureWalkOptions } from './erasure/erasure-walk.ts';
 export { ErasureError, type ErasureErrorCode } from './erasure/errors.ts';
+export { type ErasureOverview, readErasureOverview } from './erasure/overview.ts';
 export { folderErasureLog } from './erasure/folder-log.ts';
 export type { ErasureLog } from './erasure/log.ts';
 export {
@@ -70,19 +74,24 @@ export {
   type CanaryPorts,
   type CanaryRow,
   type KeyTable,
+  type ListedKey,
+  listKeys,
   moveBranchKey,
   type PaceOptions,
   postgresRotation,
   renewSubjectKey,
+  requestRotation,
   rotateBranchKey,
   type RotationClock,
   type RotationConnection,
   type RotationOptions,
   type RotationPorts,
   type RotationReport,
+  type RotationRequests,
   type RotationVault,
   runRotation,
   type SubjectPage,
+  takeRotationRequests,
   type WrappedSubject,
 } from './rotation/index.ts';
 export { type InstalledPlan, installedPlan } from './schema/installed-plan.ts';

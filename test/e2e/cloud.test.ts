@@ -30,6 +30,7 @@ import { invoiceBody, MARKER, postJson, sendInvoice } from '../../local/check/tr
 import { asSuperuser } from '../../local/postgres.ts';
 import { readArchive, s3Archive } from '../../shared/archive/index.ts';
 import { allOf } from '../support/archive-conformance.ts';
+import { erasureTests } from './erasure.ts';
 import { killFunction } from './function-process.ts';
 import { until } from './until.ts';
 import { becomes, command, listen } from './watching.ts';
@@ -360,3 +361,5 @@ describe('a monitor that is dead', () => {
     await Promise.all(concerned.map((alarm) => told(alarm, 'OK')));
   });
 });
+
+erasureTests(cloud, lambda);

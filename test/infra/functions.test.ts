@@ -133,12 +133,26 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
           'sample_eraser',
           'vault_writer',
           'vault_rotator',
+          'vault_index_rotator',
           'vault_eraser',
         ],
         connections: 4,
-        vault: { reads: [], creates: ['bank', 'contact', 'tax'] },
+        vault: { reads: [], creates: ['bank', 'contact', 'tax'], indexes: { 'customer-email': 'contact' } },
       },
-      { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'], connections: 3 },
+      {
+        user: 'sealed_operator',
+        roles: [
+          'outbox_operator',
+          ...(stage === 'dev' ? [] : ['outbox_replayer']),
+          'inbox_operator',
+          'vault_operator',
+          'outbox_writer',
+          'sample_eraser',
+          'vault_eraser',
+        ],
+        connections: 6,
+        vault: { reads: [], creates: [] },
+      },
     ]);
   });
 

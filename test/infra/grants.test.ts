@@ -201,6 +201,15 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
         Action: ['s3:GetObject', 's3:PutObject'],
         Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')],
       },
+      {
+        Action: 's3:GetObject',
+        Resource:
+          stage === 'dev' ? below('Erasures', 'entry') : [below('Archive', 'events'), below('Erasures', 'entry')],
+      },
+      {
+        Action: ['s3:GetObject', 's3:PutObject'],
+        Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')],
+      },
     ];
     expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(expected);
   });

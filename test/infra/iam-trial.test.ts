@@ -30,10 +30,12 @@ const MAY: Readonly<Record<string, readonly string[]>> = {
   ledger: on('LedgerQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
   analytics: on('AnalyticsQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
   notifications: on('NotificationsQueue', 'receive', 'delete', 'hide', 'describe', 'find'),
-  operator: ['Ledger', 'Analytics', 'Notifications'].flatMap((name) => [
-    ...on(`${name}Queue`, 'send', 'describe'),
-    ...on(`${name}DeadLetters`, 'receive', 'delete', 'describe'),
-  ]),
+  operator: ['Ledger', 'Analytics', 'Notifications']
+    .flatMap((name) => [
+      ...on(`${name}Queue`, 'send', 'describe'),
+      ...on(`${name}DeadLetters`, 'receive', 'delete', 'describe'),
+    ])
+    .concat('read the archive', 'list its events'),
   janitor: ['archive'],
   api: [],
   monitor: [],
@@ -223,7 +225,6 @@ describe('in an account where IAM is in force', () => {
     ['relay', 'AccessDenied', 'AccessDenied'],
     ['monitor', 'AccessDenied', 'AccessDenied'],
     ['migrate', 'AccessDenied', 'AccessDenied'],
-    ['operator', 'AccessDenied', 'AccessDenied'],
   ])('%s reads the log of erasures: %s; its key: %s; it adds, replaces and deletes nothing', async (name, may, key) => {
     const { s3 } = as(name);
     const Key = 'entry/000000000001.json';
@@ -245,6 +246,7 @@ describe('in an account where IAM is in force', () => {
   it.each([
     ['janitor', 'entry/000000000002.json'],
     ['api', 'entry/000000000004.json'],
+    ['operator', 'entry/000000000005.json'],
   ])('%s writes the next entry of the log, and neither replaces nor deletes one', async (name, Key) => {
     const { s3 } = as(name);
     const put = { Bucket: LOG, Key, Body: '{}' };

@@ -2,6 +2,9 @@ import { App, Duration, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
 import { erasable } from '../../functions/sample/catalogue/erasable.ts';
+import { customerEmail } from '../../functions/sample/catalogue/classes.ts';
+import { CUSTOMER } from '../../functions/sample/api/tables.ts';
+import { declaredIndexes } from '../../shared/sealing/index.ts';
 import { janitorConfig } from '../../functions/janitor/config.ts';
 import { EventArchive } from '../../infra/index.ts';
 import { synthesise, variablesOf } from './synthesised.ts';
@@ -44,6 +47,16 @@ describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (sta
 
   it('clears the same columns of an erased customer as the API', () => {
     expect(JSON.parse(variablesOf(janitor)['JANITOR_ERASABLE'] as string)).toEqual(erasable);
+  });
+
+  it('looks after the index by which the API finds customers, and after the column that it is in', () => {
+    const [declared, ...others] = declaredIndexes(JSON.parse(variablesOf(janitor)['JANITOR_INDEXES'] as string));
+    expect(others).toEqual([]);
+    expect(declared?.index).toEqual(customerEmail);
+    expect(customerEmail.class).toBe(CUSTOMER.columns.email);
+    const { store, table } = CUSTOMER;
+    expect(declared?.columns).toEqual([{ store, table, primaryKey: 'id', sealed: 'email', index: 'email_index' }]);
+    expect(variablesOf(janitor)['SEALING_INDEX_DAYS']).toBe('365');
   });
 
   it('has an archive, but for a stage that is disposable', () => {

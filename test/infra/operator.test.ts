@@ -3,6 +3,8 @@ import { Template } from 'aws-cdk-lib/assertions';
 import { AccountPrincipal, Role } from 'aws-cdk-lib/aws-iam';
 import { describe, expect, it } from 'vitest';
 import { operatorConfig } from '../../functions/operator/config.ts';
+import { classes } from '../../functions/sample/catalogue/classes.ts';
+import { erasable } from '../../functions/sample/catalogue/erasable.ts';
 import { Operator, OutboxDatabase } from '../../infra/index.ts';
 import { emptyApp, type Resource, synthesise, variablesOf } from './synthesised.ts';
 
@@ -49,12 +51,32 @@ describe.each(['dev', 'prod', 'local'] as const)('the operator of stage %s', (st
         'logs:CreateLogStream',
         'logs:PutLogEvents',
         ...connect,
+        // To write erasures down, in the log and under its key.
+        'kms:Decrypt',
+        'kms:GenerateDataKey',
+        's3:GetObject',
+        's3:ListBucket',
+        's3:PutObject',
         'sqs:DeleteMessage',
         'sqs:GetQueueAttributes',
         'sqs:ReceiveMessage',
         'sqs:SendMessage',
       ]),
     );
+  });
+
+  it('uses the KMS key for the log of erasures, and for no class of data', () => {
+    const conditions = own
+      .flatMap(([, policy]) => statementsIn(policy) as (Statement & { Condition?: { StringEquals?: object } })[])
+      .filter(({ Action }) => list(Action).some((action) => action.startsWith('kms:')))
+      .map(({ Condition }) => Condition?.StringEquals);
+    expect(conditions).toEqual([
+      {
+        'kms:EncryptionContext:vault': `sealed-outbox-${stage}`,
+        'kms:EncryptionContext:purpose': 'erasure',
+        'kms:EncryptionContext:class': 'erasure',
+      },
+    ]);
   });
 
   it('can be invoked by nobody whom IAM does not let: no address, no schedule, no policy of its own, no role of the stack', () => {
@@ -88,8 +110,14 @@ describe.each(['dev', 'prod', 'local'] as const)('the operator of stage %s', (st
     const text = queues['Fn::Join'][1]
       .map((part: unknown) => (typeof part === 'string' ? part : 'https://sqs.example/queue'))
       .join('');
-    const config = operatorConfig({ ...variablesOf(operator), OPERATOR_QUEUES: text });
-    expect(config.inbox).toBe(true);
+    const config = operatorConfig({ ...variablesOf(operator), OPERATOR_QUEUES: text, OPERATOR_ARCHIVE: 'none' });
+    expect(config).toMatchObject({ inbox: true, vault: true });
+    expect(JSON.stringify(variablesOf(operator)['OPERATOR_ARCHIVE'] ?? 'none')).toMatch(
+      stage === 'dev' ? /^"none"$/ : /"s3:\/\/".*ArchiveBucket/,
+    );
+    expect(config.erases).toEqual({ classes, erasable, keptSince: 'sample.kept_since' });
+    const { ERASURE_DELAY_SECONDS } = variablesOf(functionNamed('api')[1]);
+    expect(variablesOf(operator)['ERASURE_DELAY_SECONDS']).toBe(ERASURE_DELAY_SECONDS);
     expect(Object.keys(config.queues)).toEqual(['ledger', 'analytics', 'notifications']);
   });
 });
@@ -113,7 +141,7 @@ describe('an operator of your own', () => {
     });
     template.hasResourceProperties('AWS::Lambda::Function', {
       FunctionName: 'shop-operator',
-      Environment: { Variables: { OPERATOR_INBOX: 'false', OPERATOR_QUEUES: '{}' } },
+      Environment: { Variables: { OPERATOR_INBOX: 'false', OPERATOR_VAULT: 'false', OPERATOR_QUEUES: '{}' } },
     });
   });
 

@@ -14,8 +14,15 @@ const REASONS: readonly (readonly [row: RegExp, reason: string])[] = [
     /may .*ec2:CreateNetworkInterface/,
     'the interfaces do not exist yet, and Lambda names them; of this account and region only',
   ],
-  [/ErasuresBucket\/(entry|subject-key)\/\*/, 'one object for each number: the prefix is as narrow as S3 can be told'],
-  [/ArchiveBucket\/events\/\*/, 'one object for each page of events: the prefix is as narrow as S3 can be told'],
+  [
+    /ArchiveBucket\/events\/\*, ErasuresBucket\/entry\/\*$/,
+    'one object for each page of events, and for each number: the prefixes are as narrow as S3 can be told',
+  ],
+  [
+    / on ErasuresBucket\/(entry|subject-key)\/\*/,
+    'one object for each number: the prefix is as narrow as S3 can be told',
+  ],
+  [/ArchiveBucket\/events\/\*$/, 'one object for each page of events: the prefix is as narrow as S3 can be told'],
   [
     /this account's IAM may kms:\* on (Keys|Cluster)Key: \*/,
     "`*` in a key's policy is the key itself. Without this statement no policy of a role could allow anything, and nobody could repair the key",

@@ -386,6 +386,15 @@ describe('a login of your own', () => {
       { rotates: ['tax', 'contact'] },
       { roles: ['vault_writer', 'vault_rotator'], reads: [], creates: ['contact', 'tax'] },
     ],
+    [
+      { rotates: ['contact'], indexes: { 'customer-email': 'contact' } },
+      {
+        roles: ['vault_writer', 'vault_rotator', 'vault_index_rotator'],
+        reads: [],
+        creates: ['contact'],
+        indexes: { 'customer-email': 'contact' },
+      },
+    ],
     [{ erases: true }, { roles: ['vault_eraser'], reads: [], creates: [] }],
     [
       { opens: ['tax'], indexes: { 'customer-email': 'contact' } },

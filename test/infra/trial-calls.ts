@@ -96,6 +96,7 @@ export const CALLS: Readonly<Record<string, (clients: Clients) => Promise<unknow
   ['archive elsewhere', ({ s3 }) => s3.putObject({ Bucket: ARCHIVE, Key: 'other', Body: '{}' })],
   ['read the archive', ({ s3 }) => s3.getObject({ Bucket: ARCHIVE, Key: 'events/0.ndjson' })],
   ['list the archive', ({ s3 }) => s3.listObjectsV2({ Bucket: ARCHIVE })],
+  ['list its events', ({ s3 }) => s3.listObjectsV2({ Bucket: ARCHIVE, Prefix: 'events/' })],
   ['delete from the archive', ({ s3 }) => s3.deleteObject({ Bucket: ARCHIVE, Key: 'events/0.ndjson' })],
   ['alarm', ({ sns }) => sns.publish({ TopicArn: `arn:aws:sns:${REGION}:${ACCOUNT}:Alarms`, Message: 'false alarm' })],
   ...['OutboxRelay', 'OperatorFunction', 'DatabaseMigrate', 'InvoicesFunction'].map(

@@ -121,6 +121,7 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
     sqs: dead.client,
     queues: { ledger: dead.pair },
     inbox: true,
+    vault: true,
     budgetMs: 5_000,
   };
   const ordered = async (command: string, args: object = {}, reason?: string) => {

@@ -21,6 +21,20 @@ export const LOGINS = [
   { user: 'sealed_eraser', roles: ['vault_eraser', 'outbox_writer'] },
   { user: 'sealed_auditor', roles: ['vault_reader', 'vault_restricted_reader'] },
   { user: 'sealed_rotator', roles: ['vault_writer', 'vault_rotator'] },
+  { user: 'sealed_keeper', roles: ['vault_writer', 'vault_rotator', 'vault_index_rotator', 'sample_eraser'] },
+  { user: 'sealed_asker', roles: ['vault_operator'] },
+  {
+    user: 'sealed_erasing_operator',
+    roles: [
+      'outbox_operator',
+      'outbox_replayer',
+      'inbox_operator',
+      'vault_operator',
+      'outbox_writer',
+      'sample_eraser',
+      'vault_eraser',
+    ],
+  },
   { user: 'sealed_reactor', roles: ['inbox_consumer', 'outbox_writer'] },
 ] as const satisfies readonly Login[];
 

@@ -9,8 +9,12 @@ import { recordingLog } from './recorders.ts';
 const BY = 'arn:aws:sts::111122223333:assumed-role/on-call/ada';
 
 /** The operator's function around one connection as its own user, without Lambda. */
-export async function testOperator(database: TestDatabase, more: Partial<Tools> = {}) {
-  const client = await database.client('sealed_operator');
+export async function testOperator(
+  database: TestDatabase,
+  more: Partial<Tools> = {},
+  user: 'sealed_operator' | 'sealed_erasing_operator' = 'sealed_operator',
+) {
+  const client = await database.client(user);
   const log = recordingLog();
   // Commands that ask no queue never reach it.
   const sqs = new SQSClient({
@@ -19,7 +23,7 @@ export async function testOperator(database: TestDatabase, more: Partial<Tools> 
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
     maxAttempts: 1,
   });
-  const tools: Tools = { db: client, sqs, queues: {}, inbox: true, budgetMs: 5_000, ...more };
+  const tools: Tools = { db: client, sqs, queues: {}, inbox: true, vault: true, budgetMs: 5_000, ...more };
   let requests = 0;
   const send = async (input: unknown, db: Queryable = client): Promise<OperationAnswer> => {
     requests += 1;

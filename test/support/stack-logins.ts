@@ -19,8 +19,20 @@ export const STACK_LOGINS = [
       'sample_eraser',
       'vault_writer',
       'vault_rotator',
+      'vault_index_rotator',
       'vault_eraser',
     ],
   },
-  { user: 'sealed_operator', roles: ['outbox_operator', 'inbox_operator'] },
+  {
+    user: 'sealed_operator',
+    roles: [
+      'outbox_operator',
+      'outbox_replayer',
+      'inbox_operator',
+      'vault_operator',
+      'outbox_writer',
+      'sample_eraser',
+      'vault_eraser',
+    ],
+  },
 ] as const satisfies readonly Login[];

@@ -11,14 +11,17 @@ import {
   resumeReplay,
   startReplay,
 } from '../../../shared/outbox/index.ts';
+import { returnFromArchive } from './archive.ts';
 import type { Answer, Runners, Tools } from './tools.ts';
 
 export const resendRunners: Runners<keyof typeof resendCommands> = {
   'replay count': async ({ db }, { destination, ...scope }) => ({ ...(await countReplay(db, destination, scope)) }),
-  'replay start': async ({ db }, { destination, perSecond, paused, ...scope }, reason) => {
-    const start = { destination, scope, paused: paused === true, ...(perSecond !== undefined && { perSecond }) };
+  'replay start': async ({ db }, { destination, perSecond, paused, fromArchive, ...scope }, reason) => {
+    const when = { paused: paused === true, fromArchive: fromArchive === true };
+    const start = { destination, scope, ...when, ...(perSecond !== undefined && { perSecond }) };
     return { number: await startReplay(db, start, reason) };
   },
+  'replay return': returnFromArchive,
   'replay list': async ({ db }, args) => ({ replays: await listReplays(db, args) }),
   'replay show': async ({ db }, { number }) => {
     const [replay] = await listReplays(db, { number });

@@ -2,11 +2,14 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Queryable } from '../../../shared/database/index.ts';
 import type { ArgumentsOf, CommandName } from '../../../shared/operations/index.ts';
 import type { OperatorConfig } from '../config.ts';
+import type { Erasing } from '../erasing.ts';
 
 /** What commands work with. */
 export interface Tools extends OperatorConfig {
   readonly db: Queryable;
   readonly sqs: SQSClient;
+  /** What erases persons; undefined: this function may not. */
+  readonly erasing?: (() => Promise<Erasing>) | undefined;
   /** Milliseconds that a command may work in this invocation. */
   readonly budgetMs: number;
 }

@@ -1,13 +1,8 @@
 import { type Erasure, ErasureError } from '../../../shared/sealing/index.ts';
+import { keptSince } from '../../erasure.ts';
 import { customerSubject } from '../catalogue/classes.ts';
 import { type Answer, jsonAnswer, ProblemError, unavailable } from './problem.ts';
 import type { Service } from './service.ts';
-
-/** What the law has kept counts from the end of the year of the last invoice. */
-const LAST_YEARS_END = `
-  select date_trunc('year', max(issued_at) at time zone 'UTC') at time zone 'UTC' + interval '1 year' as "since"
-    from sample.invoice
-   where customer_id = $1`;
 
 /**
  * Erases a customer, or asks for it where there is a delay. A repeat gets the same answer, as it stands then.
@@ -15,10 +10,9 @@ const LAST_YEARS_END = `
  * @throws ProblemError 404, 503 where it is recorded and not done yet; SealingError where the vault or KMS is away, and nothing was recorded
  */
 export async function eraseCustomer({ pool, erasure }: Service, id: string): Promise<Answer> {
-  const { rows } = await pool.query<{ since: Date | null }>(LAST_YEARS_END, [id]);
-  const since = rows[0]?.since ?? undefined;
-  const request = { subject: customerSubject(id), ...(since && { since: { tax: since, bank: since } }) };
-  const { outcome, classes } = await erased(erasure, request);
+  const subject = customerSubject(id);
+  const since = await keptSince(pool, 'sample.kept_since', subject);
+  const { outcome, classes } = await erased(erasure, { subject, ...(since && { since }) });
   if (outcome === 'unknown') throw new ProblemError('not-found', 'There is no customer with this id.');
   return jsonAnswer(outcome === 'done' ? 200 : 202, {
     customerId: id,

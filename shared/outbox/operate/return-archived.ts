@@ -14,6 +14,7 @@ const SLICE = 500;
  * database appended are taken: their streams know their sequences. Role: `outbox_replayer`.
  *
  * @param events `readArchive(archive, …)`, in any order
+ * @param options.more asked when all are written: whether others come with a later call, so that the replay goes on waiting. Default: none do
  * @returns how many messages the archived events add to the replay
  * @throws OperationError: `NOT_IN_STATE` when the replay does not wait for archived events, `OPERATION_ARGUMENT` for an event that was never appended
  */
@@ -21,6 +22,7 @@ export async function returnArchived(
   db: Queryable,
   replay: number,
   events: AsyncIterable<Returned> | Iterable<Returned>,
+  options: { readonly more?: () => boolean } = {},
 ): Promise<number> {
   let planned = 0;
   let slice: string[] = [];
@@ -38,7 +40,7 @@ export async function returnArchived(
     if (slice.length === SLICE) await write();
   }
   await write();
-  await call(db, 'select outbox.end_returning($1)', [replay]);
+  if (options.more?.() !== true) await call(db, 'select outbox.end_returning($1)', [replay]);
   return planned;
 }
 

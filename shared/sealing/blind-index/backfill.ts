@@ -118,6 +118,27 @@ export async function hasOlderValues(pool: VaultPool, column: IndexedColumn, ver
   return (rows[0] as { readonly older: boolean }).older;
 }
 
+/**
+ * Whether a column has rows for `backfillIndex`: a sealed value beside no index value, or beside one that is below `current`. A partial index on the primary key, where
+ * the sealed column is not null and that of the index is, answers the first at once; without one all rows that have no index value are read.
+ *
+ * @param current what values of today begin with; undefined: the index has no key yet
+ * @throws what the pool rejects with
+ */
+export async function needsBackfill(
+  pool: VaultPool,
+  column: IndexedColumn,
+  current: Buffer | undefined,
+): Promise<boolean> {
+  const { relation, sealed, index } = quoted(column);
+  const { rows } = await pool.query(
+    `select exists (select from ${relation} where ${index} < $1)
+            or exists (select from ${relation} where ${index} is null and ${sealed} is not null and ${sealed} <> $2) as needed`,
+    [current ?? Buffer.alloc(0), ERASED_TEXT],
+  );
+  return (rows[0] as { readonly needed: boolean }).needed;
+}
+
 async function write(
   pool: VaultPool,
   column: IndexedColumn,

@@ -77,6 +77,12 @@ export function phone(country: string): Normaliser {
   };
 }
 
+/** One of these by its `name`. @returns undefined for a name that none of them has */
+export function normaliserNamed(name: string): Normaliser | undefined {
+  const [, country] = /^phone-([1-9][0-9]{0,2})$/.exec(name) ?? [];
+  return country === undefined ? [email, personName, taxId].find((one) => one.name === name) : phone(country);
+}
+
 /**
  * One text for all cases and encodings. By way of upper case, because only there `ß` is `SS` (and `ẞ` is `ß` only in lower case); the four letters
  * i (I, ı, İ, i) are one, because who types `ISPARTA` may mean either; the final sigma is a sigma.

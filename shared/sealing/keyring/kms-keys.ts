@@ -1,6 +1,7 @@
 import type { KMS } from '@aws-sdk/client-kms';
 import { SealingError, type SealingErrorCode } from '../errors.ts';
 import type { Kms, KmsContext } from './kms.ts';
+import { isSameKmsKey } from './kms-key-arn.ts';
 
 export interface KmsKeysOptions {
   /** With `maxAttempts: 1`: whoever waits for keys decides whether to try again. */
@@ -63,8 +64,10 @@ export function kmsKeys({ client, keyArn, timeoutMs = 3_000 }: KmsKeysOptions): 
       return { kmsKey: answer.KeyId ?? keyArn, wrapped: bytes(answer.CiphertextBlob) };
     },
     async unwrap({ kmsKey, wrapped }, context) {
+      // What a multi-Region key has wrapped elsewhere, its replica here opens.
+      const KeyId = isSameKmsKey(kmsKey, keyArn) ? keyArn : kmsKey;
       const answer = await ask(timeoutMs, (options) =>
-        client.decrypt({ KeyId: kmsKey, CiphertextBlob: wrapped, EncryptionContext: contextOf(context) }, options),
+        client.decrypt({ KeyId, CiphertextBlob: wrapped, EncryptionContext: contextOf(context) }, options),
       );
       return bytes(answer.Plaintext);
     },

@@ -30,7 +30,11 @@ export interface Pace {
 /** How often a walk that goes on says how far it is. Milliseconds. */
 const PROGRESS_MS = 10_000;
 
-export function paceOf({ clock, budgetMs, rest = 1, page = 500, signal, log }: PaceOptions): Pace {
+/** @param doing what its log lines say of it */
+export function paceOf(
+  { clock, budgetMs, rest = 1, page = 500, signal, log }: PaceOptions,
+  doing = 'wrapping keys anew',
+): Pace {
   const deadline = clock.monotonic() + budgetMs;
   let saidAt = clock.monotonic();
   return {
@@ -39,7 +43,7 @@ export function paceOf({ clock, budgetMs, rest = 1, page = 500, signal, log }: P
     async rest(startedAt, progress) {
       if (clock.monotonic() - saidAt >= PROGRESS_MS) {
         saidAt = clock.monotonic();
-        log.info('wrapping keys anew', progress());
+        log.info(doing, progress());
       }
       const ms = Math.min(rest * (clock.monotonic() - startedAt), deadline - clock.monotonic());
       if (ms > 0) await clock.sleep(ms, signal);

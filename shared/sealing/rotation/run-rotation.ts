@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Metrics } from '../../telemetry/index.ts';
 import type { Random } from '../cipher.ts';
 import { SealingError } from '../errors.ts';
+import { isSameKmsKey } from '../keyring/kms-key-arn.ts';
 import { moveBranchKey, rotateBranchKey } from './branch.ts';
 import { type CanaryPorts, isCanaryDue, openCanary } from './canary.ts';
 import { type PaceOptions, paceOf } from './pace.ts';
@@ -77,7 +78,7 @@ export async function runRotation(options: RotationOptions): Promise<RotationRep
     if (branches.some((branch) => branch.class === className)) continue;
     await attempt('replacing a branch key', className, () => Promise.reject(noBranch(className)));
   }
-  for (const branch of branches.filter((it) => it.kmsKey !== kmsKey)) {
+  for (const branch of branches.filter((it) => !isSameKmsKey(it.kmsKey, kmsKey))) {
     const isMoved = await attempt('wrapping a branch key by another KMS key', nameOf(branch), () =>
       moveBranchKey(options, branch),
     );

@@ -258,3 +258,55 @@ describe('an answer', () => {
     expect(text).toBe('last error  a\\u001b[2Jb\\u000ac\\u202ed');
   });
 });
+
+describe('erase', () => {
+  const PERSON = '6f1c7a52-8d0b-4c5e-9d6a-0b1f3c2d4e5f';
+  const words = ['erase', 'customer', PERSON, '--reason', 'DPO-7'];
+  const shows = done({ outcome: 'open', classes: [{ class: 'contact', state: 'open' }] });
+
+  it('shows how the person stands, and happens when the id is typed', async () => {
+    const { told, requests, run } = scene([shows, done({ outcome: 'done', classes: [] })], PERSON);
+    expect(await run(...words)).toBe(0);
+    expect(requests).toEqual([
+      { command: 'erasures show', arguments: { kind: 'customer', id: PERSON } },
+      { command: 'erase', arguments: { kind: 'customer', id: PERSON }, reason: 'DPO-7' },
+    ]);
+    expect(told.noted[0]).toContain('contact');
+    expect(told.questions[0]).toContain('in no backup either');
+  });
+
+  it.each(['no', null])('does not happen when %s is said', async (said) => {
+    const { requests, run } = scene([shows], said);
+    expect(await run(...words)).not.toBe(0);
+    expect(requests.map(({ command }) => command)).toEqual(['erasures show']);
+  });
+
+  it('only shows with --dry-run, as JSON where it is wanted', async () => {
+    const { told, requests, run } = scene([shows]);
+    expect(await run('erase', 'customer', PERSON, '--dry-run', '--json')).toBe(0);
+    expect(requests.map(({ command }) => command)).toEqual(['erasures show']);
+    expect(JSON.parse(told.printed[0] ?? '')).toEqual(shows);
+  });
+});
+
+describe('replay return', () => {
+  const words = ['replay', 'return', '7', '--reason', 'INC-7'];
+  const part = (returned: number, next: string | null) => done({ number: 7, returned, next, more: next !== null });
+
+  it('goes on where the function says, and adds up', async () => {
+    const { told, requests, run } = scene([part(5, '2026-01-03'), part(4, '2026-02-01'), part(1, null)]);
+    expect(await run(...words, '--json')).toBe(0);
+    expect(requests.map((request) => request.arguments)).toEqual([
+      { number: 7 },
+      { number: 7, fromDay: '2026-01-03' },
+      { number: 7, fromDay: '2026-02-01' },
+    ]);
+    expect(JSON.parse(told.printed[0] ?? '')).toMatchObject({ result: { returned: 10, more: false } });
+  });
+
+  it('that fails on the way says how to go on', async () => {
+    const { told, run } = scene([part(5, '2026-01-03'), refusal]);
+    expect(await run(...words)).toBe(1);
+    expect(told.noted.join('\n')).toContain('go on with --from-day 2026-01-03');
+  });
+});

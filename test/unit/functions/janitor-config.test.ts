@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { janitorConfig, JanitorConfigError } from '../../../functions/janitor/config.ts';
+import { email } from '../../../shared/sealing/index.ts';
 import { keyRequest } from '../../../functions/janitor/keys.ts';
 
 const DAY = 86_400;
+const COLUMN = { store: 'shop', table: 'shop.customer', primaryKey: 'id', sealed: 'email', index: 'email_index' };
 const KEY_ARN = 'arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 
 describe('the environment of the janitor', () => {
@@ -54,8 +56,26 @@ describe('the environment of the janitor', () => {
   it('looks after keys where it is told whose', () => {
     const environment = { SEALING_VAULT: 'invoices', SEALING_KEY_ARN: KEY_ARN };
     expect(janitorConfig({}).sealing).toBeUndefined();
-    expect(janitorConfig(environment).sealing).toEqual({ vault: 'invoices', keyArn: KEY_ARN, branchSeconds: 90 * DAY });
+    expect(janitorConfig(environment).sealing).toEqual({
+      vault: 'invoices',
+      keyArn: KEY_ARN,
+      branchSeconds: 90 * DAY,
+      indexes: [],
+      indexSeconds: 365 * DAY,
+    });
     expect(janitorConfig({ ...environment, SEALING_BRANCH_DAYS: '30' }).sealing?.branchSeconds).toBe(30 * DAY);
+    const declared = { name: 'customer-email', class: 'contact', normaliser: 'email', columns: [COLUMN] };
+    const { sealing } = janitorConfig({
+      ...environment,
+      SEALING_INDEX_DAYS: '100',
+      JANITOR_INDEXES: JSON.stringify([declared]),
+    });
+    expect(sealing).toMatchObject({
+      indexSeconds: 100 * DAY,
+      indexes: [
+        { index: { name: 'customer-email', class: 'contact', normaliser: email, bits: 256 }, columns: [COLUMN] },
+      ],
+    });
   });
 
   it.each([
@@ -64,6 +84,10 @@ describe('the environment of the janitor', () => {
     ['SEALING_KEY_ARN', ''],
     ['SEALING_KEY_ARN', 'arn:aws:kms:eu-central-1:123456789012:alias/invoices'],
     ['SEALING_BRANCH_DAYS', '0'],
+    ['SEALING_INDEX_DAYS', '-1'],
+    ['JANITOR_INDEXES', 'customer-email'],
+    ['JANITOR_INDEXES', '{}'],
+    ['JANITOR_INDEXES', '[{"name": "customer-email", "class": "contact", "normaliser": "email"}]'],
   ])('refuses %s=%s and names it', (name, value) => {
     const broken = { SEALING_VAULT: 'invoices', SEALING_KEY_ARN: KEY_ARN, [name]: value };
     expect(() => janitorConfig(broken)).toThrow(JanitorConfigError);
@@ -72,18 +96,19 @@ describe('the environment of the janitor', () => {
 });
 
 describe('what an invocation asks of keys', () => {
-  const sealing = { vault: 'invoices', keyArn: KEY_ARN, branchSeconds: DAY };
+  const sealing = { vault: 'invoices', keyArn: KEY_ARN, branchSeconds: DAY, indexes: [], indexSeconds: DAY };
   const renewal = { class: 'contact', subject: { kind: 'customer', id: 'C-1' } };
 
   it('is nothing, where a schedule invokes it', () => {
     for (const event of [{}, null, 'text', { id: 'a schedule' }]) {
-      expect(keyRequest(event, undefined)).toEqual({ rotate: [], renew: [] });
+      expect(keyRequest(event, undefined)).toEqual({ rotate: [], rotateIndex: [], renew: [] });
     }
   });
 
-  it('is classes whose branch key is replaced, and persons whose key is renewed', () => {
-    expect(keyRequest({ rotate: ['contact'], renew: [renewal] }, sealing)).toEqual({
+  it('is classes whose branch key is replaced, indexes whose key is, and persons whose key is renewed', () => {
+    expect(keyRequest({ rotate: ['contact'], rotateIndex: ['customer-email'], renew: [renewal] }, sealing)).toEqual({
       rotate: ['contact'],
+      rotateIndex: ['customer-email'],
       renew: [renewal],
     });
   });
@@ -91,6 +116,8 @@ describe('what an invocation asks of keys', () => {
   it.each([
     { rotate: 'contact' },
     { rotate: [1] },
+    { rotateIndex: 'customer-email' },
+    { rotateIndex: [''] },
     { renew: [{ class: 'contact' }] },
     { renew: {} },
     { renew: [null] },
@@ -99,8 +126,8 @@ describe('what an invocation asks of keys', () => {
   });
 
   it('is refused where there is no vault, instead of passed over', () => {
-    expect(() => keyRequest({ rotate: ['contact'] }, undefined)).toThrow(
-      expect.objectContaining({ code: 'JANITOR_EVENT' }),
-    );
+    for (const event of [{ rotate: ['contact'] }, { rotateIndex: ['customer-email'] }, { renew: [renewal] }]) {
+      expect(() => keyRequest(event, undefined)).toThrow(expect.objectContaining({ code: 'JANITOR_EVENT' }));
+    }
   });
 });
