@@ -1,9 +1,10 @@
-import { Duration, RemovalPolicy, Token } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { AnyPrincipal, Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { type IKey, Key } from 'aws-cdk-lib/aws-kms';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct, type IConstruct } from 'constructs';
 import type { ErasureLog } from './erasure-log.ts';
+import { denyDeletion } from './key-deletion.ts';
 
 /** The KMS key of a vault, and who may do what with it for which classes of data. */
 export interface ISealingKeys extends IConstruct {
@@ -75,7 +76,6 @@ export interface SealingKeysAttributes {
 
 const VAULT = /^[a-z][a-z0-9-]{0,62}$/;
 const CLASS = /^[a-z][a-z0-9-]{0,15}$/;
-const BREAK_GLASS = /^arn:aws[a-z-]*:iam::[0-9]{12}:(?:role|user)\/.+$/;
 
 /** Whatever uses key material. */
 const USE = ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey*', 'kms:ReEncrypt*'];
@@ -203,11 +203,6 @@ export class SealingKeys extends SealingKeysBase {
     const { vaultName, breakGlassArn, blockDeletion = true } = props;
     this.requireDays('rotationPeriod', props.rotationPeriod, 90, 2560);
     this.requireDays('pendingWindow', props.pendingWindow, 7, 30);
-    if (breakGlassArn !== undefined && !Token.isUnresolved(breakGlassArn) && !BREAK_GLASS.test(breakGlassArn)) {
-      throw new RangeError(
-        `${this.node.path}: breakGlassArn must be the ARN of an IAM role or user: of the role itself, not of a session in it.`,
-      );
-    }
     if (breakGlassArn !== undefined && !blockDeletion) {
       throw new RangeError(
         `${this.node.path}: breakGlassArn has no effect with blockDeletion: false. Leave one of them out.`,
@@ -225,12 +220,7 @@ export class SealingKeys extends SealingKeysBase {
     this.deny('ForItsVaultOnly', USE, { StringNotEquals: { 'kms:EncryptionContext:vault': vaultName } });
     // A grant would go past the conditions of every role.
     this.deny('NoGrants', ['kms:CreateGrant']);
-    if (!blockDeletion) return;
-    this.deny(
-      'NeitherDisabledNorDeleted',
-      ['kms:DisableKey', 'kms:ScheduleKeyDeletion'],
-      breakGlassArn === undefined ? undefined : { ArnNotEquals: { 'aws:PrincipalArn': breakGlassArn } },
-    );
+    if (blockDeletion) denyDeletion(this.key, this.node.path, breakGlassArn);
   }
 
   private deny(sid: string, actions: string[], conditions: Record<string, unknown> = {}): void {

@@ -77,6 +77,8 @@ export class ServiceStack extends Stack {
     super(scope, id, props);
     const { stage, keys, network, maxConnections, ledgerQueue, analyticsQueue, notificationsQueue } = props;
     const defaults = { logRetention: stage.logRetention, network: network?.functions };
+    // Whoever is given keys looks into the log of erasures.
+    const withS3 = { ...defaults, network: network?.functionsWithS3 };
 
     const database = new OutboxDatabase(this, 'Database', {
       ...defaults,
@@ -93,7 +95,7 @@ export class ServiceStack extends Stack {
       mode: stage.relayMode,
     });
     const ledger = new EventConsumer(this, 'Ledger', {
-      ...defaults,
+      ...withS3,
       consumer: 'ledger',
       entry: 'functions/sample/ledger/index.ts',
       source: ledgerQueue,
@@ -117,7 +119,7 @@ export class ServiceStack extends Stack {
     const notifications = new EventConsumer(this, 'Notifications', {
       ...defaults,
       // A mail provider is on the internet, or else reached from inside the VPC.
-      network: network?.functionsWithEgress ?? network?.functions,
+      network: network?.functionsWithEgress ?? network?.functionsWithS3,
       consumer: 'notifications',
       entry: 'functions/sample/notifications/index.ts',
       source: notificationsQueue,
@@ -131,7 +133,7 @@ export class ServiceStack extends Stack {
       environment: { MAIL_PROVIDER_URL: props.mailProviderUrl },
     });
     const invoices = new EventApi(this, 'Invoices', {
-      ...defaults,
+      ...withS3,
       entry: 'functions/sample/api/index.ts',
       routes: [
         'POST /invoices',
@@ -156,7 +158,7 @@ export class ServiceStack extends Stack {
       environment: { ...props.apiEnvironment, ERASURE_DELAY_SECONDS: String(stage.erasureDelay.toSeconds()) },
     });
     const janitor = new Janitor(this, 'Janitor', {
-      ...defaults,
+      ...withS3,
       installation: outbox.installation,
       database,
       keep: stage.retention,
