@@ -226,14 +226,23 @@ export class ServiceStack extends Stack {
 
   private watch({ stage, alarmTopic: topic, cluster, outbox, janitor, queues, functions, ...props }: Watched): void {
     const { installation } = outbox;
-    const { period } = stage.alarms;
+    const { period, oldestPendingAge, relaySilence, ...own } = stage.alarms;
     const consumers = props.consumers.map(({ consumer }) => consumer);
     const common = { installation, topic, period };
     const alarms = [
-      new OutboxAlarms(this, 'OutboxAlarms', { ...stage.alarms, outbox, janitor, queues, consumers, topic }),
-      new ConsumerAlarms(this, 'ConsumerAlarms', { ...common, queues, consumers }),
-      new FunctionAlarms(this, 'FunctionAlarms', { installation, topic, functions }),
-      new DatabaseAlarms(this, 'DatabaseAlarms', { ...common, cluster }),
+      new OutboxAlarms(this, 'OutboxAlarms', {
+        ...common,
+        ...own.outbox,
+        oldestPendingAge,
+        relaySilence,
+        outbox,
+        janitor,
+        queues,
+        consumers,
+      }),
+      new ConsumerAlarms(this, 'ConsumerAlarms', { ...common, ...own.consumers, queues, consumers }),
+      new FunctionAlarms(this, 'FunctionAlarms', { installation, topic, ...own.functions, functions }),
+      new DatabaseAlarms(this, 'DatabaseAlarms', { ...common, ...own.database, cluster }),
       new SealingAlarms(this, 'SealingAlarms', { ...common, janitor }),
     ].flatMap((one) => one.alarms);
     new OutboxDashboard(this, 'Dashboard', { outbox, alarms, queues, consumers, functions, janitor, cluster });
