@@ -1,10 +1,10 @@
 import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { AnyPrincipal, Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { type IKey, Key } from 'aws-cdk-lib/aws-kms';
-import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct, type IConstruct } from 'constructs';
 import type { ErasureLog } from './erasure-log.ts';
 import { denyDeletion } from './key-deletion.ts';
+import type { KeyUser } from './key-user.ts';
 
 /** The KMS key of a vault, and who may do what with it for which classes of data. */
 export interface ISealingKeys extends IConstruct {
@@ -18,22 +18,22 @@ export interface ISealingKeys extends IConstruct {
    * Lets `fn` open values of these classes: `kms:Decrypt` for their branch keys. Says nothing of the database: declare classes with
    * `OutboxDatabase.connect`, which gives both.
    */
-  grantOpen(fn: LambdaFunction, classes: readonly string[]): void;
+  grantOpen(fn: KeyUser, classes: readonly string[]): void;
   /**
    * Lets `fn` seal values of these classes, and open them: `kms:GenerateDataKey` besides, for a class's first branch key. Where there is a log of erasures it can tell
    * whether a person is in it.
    */
-  grantSeal(fn: LambdaFunction, classes: readonly string[]): void;
+  grantSeal(fn: KeyUser, classes: readonly string[]): void;
   /** Lets `fn` compute blind indexes over values of these classes: `kms:Decrypt` and `kms:GenerateDataKey` for their index keys. */
-  grantIndex(fn: LambdaFunction, classes: readonly string[]): void;
+  grantIndex(fn: KeyUser, classes: readonly string[]): void;
   /** Lets `fn` make new versions of the branch and index keys of these classes and wrap old ones anew: `kms:Encrypt` besides. It can open them, too. */
-  grantRotate(fn: LambdaFunction, classes: readonly string[]): void;
+  grantRotate(fn: KeyUser, classes: readonly string[]): void;
   /**
    * Lets `fn` write erasures down in the log, and use the key under which the log names persons. It opens nothing that is sealed.
    *
    * @throws RangeError where there is no log
    */
-  grantErase(fn: LambdaFunction): void;
+  grantErase(fn: KeyUser): void;
 }
 
 export interface SealingKeysProps {
@@ -81,7 +81,7 @@ const CLASS = /^[a-z][a-z0-9-]{0,15}$/;
 const USE = ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey*', 'kms:ReEncrypt*'];
 
 /** One vault for a function: its environment names one. */
-const given = new WeakMap<LambdaFunction, ISealingKeys>();
+const given = new WeakMap<KeyUser, ISealingKeys>();
 
 abstract class SealingKeysBase extends Construct implements ISealingKeys {
   abstract readonly key: IKey;
@@ -105,26 +105,26 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
     this.erasureLog = erasureLog;
   }
 
-  grantOpen(fn: LambdaFunction, classes: readonly string[]): void {
+  grantOpen(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt'], 'branch', this.valid(classes));
   }
 
-  grantSeal(fn: LambdaFunction, classes: readonly string[]): void {
+  grantSeal(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:GenerateDataKey'], 'branch', this.valid(classes));
     if (this.erasureLog === undefined) return;
     this.allow(fn, ['kms:Decrypt'], 'erasure', 'erasure');
     this.erasureLog.grantRecognise(fn);
   }
 
-  grantIndex(fn: LambdaFunction, classes: readonly string[]): void {
+  grantIndex(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:GenerateDataKey'], 'index', this.valid(classes));
   }
 
-  grantRotate(fn: LambdaFunction, classes: readonly string[]): void {
+  grantRotate(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey'], ['branch', 'index'], this.valid(classes));
   }
 
-  grantErase(fn: LambdaFunction): void {
+  grantErase(fn: KeyUser): void {
     if (this.erasureLog === undefined) {
       throw new RangeError(
         `${this.node.path}: without an erasureLog a restored backup would bring erased persons back. Give the keys an ErasureLog.`,
@@ -135,7 +135,7 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
   }
 
   /** As `shared/sealing` asks KMS: each call's context is `{ vault, class, version, purpose }`. */
-  private allow(fn: LambdaFunction, actions: string[], purpose: string | string[], classes: string | string[]): void {
+  private allow(fn: KeyUser, actions: string[], purpose: string | string[], classes: string | string[]): void {
     this.setEnvironment(fn);
     const conditions = {
       StringEquals: {
@@ -150,7 +150,7 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
     fn.addToRolePolicy(new PolicyStatement({ actions: ['kms:Decrypt'], resources, conditions }));
   }
 
-  private setEnvironment(fn: LambdaFunction): void {
+  private setEnvironment(fn: KeyUser): void {
     const before = given.get(fn);
     if (before === this) return;
     if (before !== undefined) {

@@ -380,11 +380,9 @@ describe('what a destination refuses, and what a consumer gives up', () => {
     }
     const reason = ['--reason', 'the limit is mended', '--yes'];
     const parked = await command('ops', 'parked', 'list', '--json');
-    const positions = (JSON.parse(parked.stdout).result.parked as { position: string }[]).map(
-      ({ position }) => position,
-    );
-    expect(positions).toHaveLength(3);
-    for (const position of positions) {
+    const found = JSON.parse(parked.stdout).result.parked as { position: unknown }[];
+    expect(found).toHaveLength(3);
+    for (const { position } of found) {
       expect(await command('ops', 'redrive', String(position), ...reason)).toMatchObject({ code: 0 });
     }
     expect(await command('ops', 'dead-letters', 'redrive', 'ledger', ...reason)).toMatchObject({ code: 0 });

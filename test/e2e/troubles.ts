@@ -70,17 +70,18 @@ export async function slowDown(
     await client.query('begin');
     await client.query('lock table inbox.consumer in exclusive mode');
     killFunction(FunctionName);
-    let isOver = false;
+    const over = new AbortController();
     const invoke = async (afterMs: number): Promise<void> => {
       await delay(afterMs);
-      while (!isOver) await lambda.send(new InvokeCommand({ FunctionName, Payload: '{"action":"drain-held"}' }));
+      while (!over.signal.aborted)
+        await lambda.send(new InvokeCommand({ FunctionName, Payload: '{"action":"drain-held"}' }));
     };
     // Each takes five seconds: two of them end in different measurements.
     const invoking = Promise.all([invoke(0), invoke(2_500)]);
     try {
       await Promise.race([seen(), invoking]);
     } finally {
-      isOver = true;
+      over.abort();
       await client.query('rollback');
       await invoking;
     }
@@ -92,9 +93,9 @@ export async function disableKey({ client, apiUrl, outputs }: LocalCloud, seen: 
   const kms = new KMSClient(client);
   const KeyId = outputs['SealingKeyArn'];
   await kms.send(new DisableKeyCommand({ KeyId }));
-  let isOver = false;
+  const over = new AbortController();
   const ask = async (): Promise<void> => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       killFunction(outputs['ApiFunctionName'] ?? '');
       const { status } = await postJson(`${apiUrl}/invoices`, randomUUID(), invoiceBody(1));
       if (status < 500) throw new Error(`an API without a key answered with ${status}`);
@@ -105,11 +106,13 @@ export async function disableKey({ client, apiUrl, outputs }: LocalCloud, seen: 
   try {
     await Promise.race([seen(), asking]);
   } finally {
-    isOver = true;
-    await asking.finally(async () => {
+    over.abort();
+    try {
+      await asking;
+    } finally {
       await kms.send(new EnableKeyCommand({ KeyId }));
       kms.destroy();
-    });
+    }
   }
 }
 

@@ -166,7 +166,7 @@ describe('a cluster of your own', () => {
     const breakGlassArn = 'arn:aws:iam::123456789012:role/break-glass';
     const denied = (props: Partial<OutboxClusterProps>) => {
       const [key] = Object.values(Template.fromStack(Stack.of(cluster(props))).findResources('AWS::KMS::Key'));
-      return (key?.['Properties'].KeyPolicy.Statement as { Effect: string; Condition?: unknown }[])
+      return (key!['Properties'].KeyPolicy.Statement as { Effect: string; Condition?: unknown }[])
         .filter(({ Effect }) => Effect === 'Deny')
         .map(({ Condition }) => Condition);
     };

@@ -63,7 +63,7 @@ export const DATABASE_FAULTS: Readonly<Record<string, Record<keyof typeof NOT_CO
   ),
   'it refuses an expired token (28000)': row(NOT_CONNECTED, [[DATABASE, 'refuses the token']]),
   'its name does not resolve': row(NOT_CONNECTED, [[DATABASE, 'has a name that does not resolve']]),
-  'it fails over: all connections are cut, then it takes no writes for a while (25006)': row(
+  'it fails over: all connections are cut, then it takes no writes for 30 seconds (25006)': row(
     { ...NOT_CONNECTED, monitor: 'measures', operator: 'says so' },
     [[DATABASE, 'fails as long as that lasts, and works right afterwards, in the same process']],
     {
