@@ -15,7 +15,7 @@ import {
   type OutboxNetworkProps,
 } from '../../infra/index.ts';
 import { regionalAuthorities } from '../../infra/constructs/certificate-authorities.ts';
-import { emptyApp, synthesise } from './synthesised.ts';
+import { emptyApp, type Resource, synthesise } from './synthesised.ts';
 
 const env = { account: '123456789012', region: 'eu-central-1' };
 const ZONES = ['eu-central-1a', 'eu-central-1b'];
@@ -165,8 +165,10 @@ describe('a cluster of your own', () => {
   it('has a key that can be neither disabled nor deleted but by the principal that is named, unless the cluster itself may be deleted', () => {
     const breakGlassArn = 'arn:aws:iam::123456789012:role/break-glass';
     const denied = (props: Partial<OutboxClusterProps>) => {
-      const [key] = Object.values(Template.fromStack(Stack.of(cluster(props))).findResources('AWS::KMS::Key'));
-      return (key!['Properties'].KeyPolicy.Statement as { Effect: string; Condition?: unknown }[])
+      const [{ Properties }] = Object.values(
+        Template.fromStack(Stack.of(cluster(props))).findResources('AWS::KMS::Key'),
+      ) as [Resource];
+      return (Properties['KeyPolicy'].Statement as { Effect: string; Condition?: unknown }[])
         .filter(({ Effect }) => Effect === 'Deny')
         .map(({ Condition }) => Condition);
     };
