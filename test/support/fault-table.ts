@@ -154,7 +154,7 @@ export const AWS_FAULTS: Readonly<Record<string, ReturnType<typeof awsRow>>> = {
   ),
   'the credentials expire in the middle of a run': {
     relay: { does: 'waits', shown: [[UNUSABLE, 'found in the middle of a run']] },
-    ...row({ janitor: 'fails', operator: 'says so' }, [[AWS, 'says that the credentials have expired']]),
+    ...row({ janitor: 'fails', operator: 'says so' }, [[AWS, 'answered until then, says so']]),
     ...row({ consumers: 'go on with keys in memory', api: 'goes on with keys in memory' }, [
       [KEYS, 'the credentials have expired'],
       ['test/unit/sealing/keyring.test.ts', 'is used up to an hour while KMS says'],
