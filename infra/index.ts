@@ -52,6 +52,7 @@ export {
   type OutboxNetworkProps,
 } from './constructs/outbox-network.ts';
 export { SealingAlarms, type SealingAlarmsProps } from './constructs/sealing-alarms.ts';
+export type { KeyUser } from './constructs/key-user.ts';
 export type { SealingAccess } from './constructs/sealing-access.ts';
 export {
   type ISealingKeys,

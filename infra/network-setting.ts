@@ -24,6 +24,7 @@ export interface NetworkSetting {
     readonly subnets: readonly SubnetSetting[];
     readonly egressSubnets: readonly SubnetSetting[];
     readonly endpoints: boolean;
+    readonly endpointSecurityGroup: string | undefined;
     readonly databaseSecurityGroup: string | undefined;
   };
   /** Of a VPC that is made: names of its zones. Default: the region's first ones. */
@@ -32,6 +33,8 @@ export interface NetworkSetting {
   readonly cidr: string | undefined;
   /** Of a VPC that is made: whether it has a way out, for the sample's mail. Default: true. */
   readonly egress: boolean;
+  /** Of a VPC that is made: gateways of the way out. Default: 1. */
+  readonly natGateways: 1 | 2 | 3 | undefined;
   readonly s3PrefixList: string | undefined;
 }
 
@@ -40,19 +43,21 @@ const KNOWN = new Set([
   'subnets',
   'egressSubnets',
   'endpoints',
+  'endpointSecurityGroup',
   'databaseSecurityGroup',
   'zones',
   'cidr',
   'egress',
+  'natGateways',
   's3PrefixList',
 ]);
 
 /**
  * Reads the context value `network`, all of which may be left out:
  *
- * - a new VPC: `{"zones":["eu-central-1a","eu-central-1b"],"cidr":"10.1.0.0/16","egress":false,"s3PrefixList":"pl-…"}`
+ * - a new VPC: `{"zones":["eu-central-1a","eu-central-1b"],"cidr":"10.1.0.0/16","egress":true,"natGateways":2,"s3PrefixList":"pl-…"}`
  * - an existing one: `{"vpcId":"vpc-…","subnets":[{"id":"subnet-…","zone":"eu-central-1a","routeTable":"rtb-…"},…],"egressSubnets":[…],
- *   "endpoints":true,"databaseSecurityGroup":"sg-…"}`
+ *   "endpoints":true,"databaseSecurityGroup":"sg-…"}`, or `"endpointSecurityGroup":"sg-…"` where the VPC has endpoints
  *
  * @param context an object from cdk.json, or JSON text from `-c network='…'`
  * @throws NetworkSettingError (`NETWORK_SETTING`) naming what is wrong
@@ -80,15 +85,18 @@ export function networkSetting(context: unknown): NetworkSetting {
   };
   const zones = value['zones'];
   if (zones !== undefined && !isZones(zones)) throw new NetworkSettingError('has "zones" that are not 2 or 3 names.');
-  const shared = { zones, cidr: text('cidr'), egress: flag('egress', true), s3PrefixList: text('s3PrefixList') };
+  const natGateways = gateways(value['natGateways']);
+  const egress = flag('egress', true);
+  if (!egress && natGateways !== undefined) throw new NetworkSettingError('has "natGateways" and no "egress".');
+  const shared = { zones, cidr: text('cidr'), egress, natGateways, s3PrefixList: text('s3PrefixList') };
   const vpcId = text('vpcId');
   if (vpcId === undefined) {
-    for (const name of ['subnets', 'egressSubnets', 'endpoints', 'databaseSecurityGroup']) {
+    for (const name of ['subnets', 'egressSubnets', 'endpoints', 'endpointSecurityGroup', 'databaseSecurityGroup']) {
       if (name in value) throw new NetworkSettingError(`has "${name}" but no "vpcId".`);
     }
     return shared;
   }
-  for (const name of ['zones', 'cidr', 'egress']) {
+  for (const name of ['zones', 'cidr', 'egress', 'natGateways']) {
     if (name in value) throw new NetworkSettingError(`has "${name}", which is for a new VPC, and "vpcId".`);
   }
   const isolated = subnets('subnets');
@@ -96,6 +104,10 @@ export function networkSetting(context: unknown): NetworkSetting {
   const endpoints = flag('endpoints', false);
   if (endpoints && ![...isolated, ...egressSubnets].every(({ routeTable }) => routeTable !== undefined)) {
     throw new NetworkSettingError('makes "endpoints", for which each subnet needs its "routeTable" ("rtb-…").');
+  }
+  const endpointSecurityGroup = text('endpointSecurityGroup');
+  if (endpoints && endpointSecurityGroup !== undefined) {
+    throw new NetworkSettingError('makes "endpoints" and names the "endpointSecurityGroup" of others.');
   }
   if (new Set(isolated.map(({ zone }) => zone)).size < 2) {
     throw new NetworkSettingError('needs "subnets" in two zones at least.');
@@ -107,6 +119,7 @@ export function networkSetting(context: unknown): NetworkSetting {
       subnets: isolated,
       egressSubnets,
       endpoints,
+      endpointSecurityGroup,
       databaseSecurityGroup: text('databaseSecurityGroup'),
     },
   };
@@ -116,6 +129,11 @@ function isSubnet(value: unknown): value is SubnetSetting {
   const { id, zone, routeTable } = (value ?? {}) as Record<string, unknown>;
   const whole = typeof id === 'string' && id.startsWith('subnet-') && typeof zone === 'string' && zone !== '';
   return whole && (routeTable === undefined || (typeof routeTable === 'string' && routeTable.startsWith('rtb-')));
+}
+
+function gateways(value: unknown): 1 | 2 | 3 | undefined {
+  if (value === undefined || value === 1 || value === 2 || value === 3) return value;
+  throw new NetworkSettingError('has "natGateways" that are not 1, 2 or 3.');
 }
 
 function isZones(value: unknown): value is readonly string[] {

@@ -1,6 +1,12 @@
 import { Duration } from 'aws-cdk-lib';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
-import type { OutboxClusterProps } from './index.ts';
+import type {
+  ConsumerAlarmsProps,
+  DatabaseAlarmsProps,
+  FunctionAlarmsProps,
+  OutboxAlarmsProps,
+  OutboxClusterProps,
+} from './index.ts';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 
 export type StageName = 'local' | 'dev' | 'prod';
@@ -32,6 +38,11 @@ export interface Stage {
     readonly oldestPendingAge: Duration;
     /** A relay that was not seen for longer is gone. */
     readonly relaySilence: Duration;
+    /** Others that are not the constructs' own, for a stage whose alarms are to be seen within half a minute. */
+    readonly outbox?: Pick<OutboxAlarmsProps, 'pendingEvents' | 'blockedEvents' | 'oldestHeldAge'>;
+    readonly consumers?: Pick<ConsumerAlarmsProps, 'queueAge'>;
+    readonly functions?: Pick<FunctionAlarmsProps, 'period'>;
+    readonly database?: Pick<DatabaseAlarmsProps, 'connectionsPercent' | 'oldestTransaction' | 'snapshotAge'>;
   };
 }
 
@@ -69,6 +80,10 @@ export const stages: Readonly<Record<StageName, Stage>> = {
       period: Duration.seconds(10),
       oldestPendingAge: Duration.seconds(15),
       relaySilence: Duration.seconds(90),
+      outbox: { pendingEvents: 10, blockedEvents: 1, oldestHeldAge: Duration.seconds(5) },
+      consumers: { queueAge: Duration.seconds(10) },
+      functions: { period: Duration.seconds(10) },
+      database: { connectionsPercent: 40, oldestTransaction: Duration.seconds(10), snapshotAge: 2_000 },
     },
   },
   dev: {

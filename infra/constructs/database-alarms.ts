@@ -46,7 +46,7 @@ export class DatabaseAlarms extends Construct {
       },
       {
         name: 'oldest-transaction',
-        meaning: `A transaction is open for longer than ${oldestTransaction.toMinutes()} minutes: it keeps deleted rows on disk, and its locks.`,
+        meaning: `A transaction is open for longer than ${oldestTransaction.toHumanString()}: it keeps deleted rows on disk, and its locks.`,
         ...probed('OldestTransactionAge', oldestTransaction.toSeconds()),
       },
       {

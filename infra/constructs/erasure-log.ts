@@ -1,9 +1,9 @@
 import { Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
 import { AnyPrincipal, Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectLockRetention, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import { arnInFindings } from './bucket-findings.ts';
+import type { KeyUser } from './key-user.ts';
 
 export interface ErasureLogProps {
   /**
@@ -64,7 +64,7 @@ export class ErasureLog extends Construct {
   }
 
   /** Lets `fn` list and read what was erased, and neither add nor change anything. Functions that are given keys get it with them. */
-  grantRead(fn: LambdaFunction): void {
+  grantRead(fn: KeyUser): void {
     this.allow(fn, [ENTRIES], ['s3:GetObject']);
   }
 
@@ -72,16 +72,16 @@ export class ErasureLog extends Construct {
    * Lets `fn` read the key under which entries name persons, which KMS must unwrap: who seals would otherwise make a new key for a person whom a restored
    * backup does not know. Functions that seal get it with their keys.
    */
-  grantRecognise(fn: LambdaFunction): void {
+  grantRecognise(fn: KeyUser): void {
     this.allow(fn, [SUBJECT_KEY], ['s3:GetObject']);
   }
 
   /** Lets `fn` write the next entry, and read all; it can neither change nor delete one. */
-  grantErase(fn: LambdaFunction): void {
+  grantErase(fn: KeyUser): void {
     this.allow(fn, [ENTRIES, SUBJECT_KEY], ['s3:GetObject', 's3:PutObject']);
   }
 
-  private allow(fn: LambdaFunction, prefixes: readonly string[], actions: string[]): void {
+  private allow(fn: KeyUser, prefixes: readonly string[], actions: string[]): void {
     fn.addEnvironment('SEALING_ERASURE_LOG', this.bucket.bucketName);
     fn.addToRolePolicy(
       new PolicyStatement({

@@ -45,6 +45,8 @@ export interface NodeFunctionProps extends FunctionDefaults {
   readonly beside?: Beside;
   /** Invoked asynchronously by a schedule: a late start is worthless, the next one comes within the minute anyway. */
   readonly scheduled?: boolean;
+  /** Concurrency of the account that is kept for this function alone, and that it cannot go beyond. Default: none. */
+  readonly reservedConcurrency?: number | undefined;
 }
 
 /** A scheduled start that could not run within a minute is dropped (a throttled one would be retried for six hours). */
@@ -86,6 +88,7 @@ export class NodeFunction extends LambdaFunction {
         POWERTOOLS_SERVICE_NAME: props.serviceName,
         ...props.environment,
       },
+      ...(props.reservedConcurrency !== undefined && { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
     });
   }

@@ -167,7 +167,7 @@ export class OutboxAlarms extends Construct {
       this.alarm(
         {
           name: `gap-${consumer}`,
-          meaning: `The consumer ${consumer} holds events for longer than ${heldAge.toMinutes()} minutes whose turn does not come: one before them is missing, or the consumer does not run.`,
+          meaning: `The consumer ${consumer} holds events for longer than ${heldAge.toHumanString()} whose turn does not come: one before them is missing, or the consumer does not run.`,
           runbook: 'held',
         },
         outbox.metricOldestHeldAge(consumer, 'turn', period),
@@ -186,7 +186,7 @@ export class OutboxAlarms extends Construct {
       this.alarm(
         {
           name: `prune-lag-${area}`,
-          meaning: `Old rows of the ${area} are overdue by more than ${pruneLag.toHours()} hours, or the janitor fails: tables grow.`,
+          meaning: `Old rows of the ${area} are overdue by more than ${pruneLag.toHumanString()}, or the janitor fails: tables grow.`,
           runbook: 'prune-lag',
         },
         metric,

@@ -15,6 +15,7 @@ import {
   type ServerlessV2ClusterInstanceProps,
 } from 'aws-cdk-lib/aws-rds';
 import { Construct } from 'constructs';
+import { denyDeletion } from './key-deletion.ts';
 import type { DatabaseConnection } from './outbox-database.ts';
 
 export interface OutboxClusterProps {
@@ -40,8 +41,10 @@ export interface OutboxClusterProps {
   readonly insights?: 'standard' | 'advanced';
   /** Default: one month. */
   readonly logRetention?: RetentionDays;
-  /** Encrypts storage, backups and insights. Default: a new key, rotated yearly. */
+  /** Encrypts storage, backups and insights. Default: a new key, rotated yearly, which with `deletionProtection` can be neither disabled nor deleted. */
   readonly encryptionKey?: IKey;
+  /** ARN of the role or user that alone may disable or delete the new key all the same. Default: nobody. */
+  readonly breakGlassArn?: string | undefined;
   /** Default: `sealed_outbox`. */
   readonly databaseName?: string;
 }
@@ -56,8 +59,8 @@ const LOGS = ['postgresql', 'iam-db-auth-error'] as const;
 const CONNECTIONS_PER_UNIT = 189;
 
 /**
- * Server settings. Nothing that a person wrote gets into the logs: parameters of statements stay out, and so do the details of errors, where
- * PostgreSQL quotes rows.
+ * Server settings. Nothing that a person wrote gets into the logs: parameters of statements stay out, and so do statements that failed and the details of errors, where
+ * PostgreSQL quotes rows. A slow statement is logged as it was sent, without its parameters: values belong into these.
  */
 const PARAMETERS = {
   'rds.force_ssl': '1',
@@ -67,6 +70,8 @@ const PARAMETERS = {
   tcp_keepalives_idle: '60',
   tcp_keepalives_interval: '10',
   tcp_keepalives_count: '3',
+  log_statement: 'none',
+  log_min_error_statement: 'panic',
   log_min_duration_statement: '1000',
   log_lock_waits: '1',
   log_autovacuum_min_duration: '10000',
@@ -97,12 +102,7 @@ export class OutboxCluster extends Construct {
     this.check(zones.length >= 2, 'the subnets lie in one zone. Aurora needs two.');
     this.maxConnections = Math.floor(Math.min(max * CONNECTIONS_PER_UNIT, min < 1 ? 2000 : 5000) * 0.9);
 
-    this.encryptionKey =
-      props.encryptionKey ??
-      new Key(this, 'Key', {
-        description: `Storage, backups and insights of ${props.clusterIdentifier}`,
-        enableKeyRotation: true,
-      });
+    this.encryptionKey = props.encryptionKey ?? this.createKey(props.clusterIdentifier, deletionProtection, props);
     this.securityGroup = new SecurityGroup(this, 'SecurityGroup', {
       vpc,
       description: 'Database: from functions',
@@ -176,6 +176,17 @@ export class OutboxCluster extends Construct {
       name: databaseName,
       auth: { kind: 'iam', resourceId: this.cluster.clusterResourceIdentifier },
     };
+  }
+
+  /** Without it neither the database nor any backup of it opens. Grants stay allowed: RDS makes them for itself. */
+  private createKey(name: string, isProtected: boolean, { breakGlassArn }: OutboxClusterProps): Key {
+    const key = new Key(this, 'Key', {
+      description: `Storage, backups and insights of ${name}`,
+      enableKeyRotation: true,
+      pendingWindow: Duration.days(isProtected ? 30 : 7),
+    });
+    if (isProtected) denyDeletion(key, this.node.path, breakGlassArn);
+    return key;
   }
 
   private check(holds: boolean, complaint: string): void {

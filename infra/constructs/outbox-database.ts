@@ -6,6 +6,7 @@ import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import { authoritiesLayer } from './certificate-authorities.ts';
+import { ContainerUser, type KeyUser } from './key-user.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
 
@@ -33,7 +34,7 @@ export interface DatabaseLogin {
   readonly user: string;
   readonly roles: readonly string[];
   /**
-   * What it seals and opens. The function is given the keys of these classes in KMS, the login the roles of the vault that this needs,
+   * What it seals and opens. The function, or the role of a container, is given the keys of these classes in KMS, the login the roles of the vault that this needs,
    * for these classes only. Default: nothing.
    */
   readonly sealing?: SealingAccess | undefined;
@@ -156,15 +157,18 @@ export class OutboxDatabase extends Construct {
    * @throws RangeError when the functions together may open more than `maxConnections`, and where `login.sealing` names no class or one that is none
    */
   connect(fn: LambdaFunction, login: DatabaseLogin, connections: number = SCHEDULED_CONNECTIONS): void {
-    const { user, roles, sealing } = login;
-    const given = sealing === undefined ? undefined : giveClasses(fn, sealing);
+    this.installLogin(fn, login, connections);
+    this.giveAccess(fn, login.user);
+    this.trigger?.executeBefore(fn);
+  }
+
+  private installLogin(by: KeyUser, { user, roles, sealing }: DatabaseLogin, connections: number): void {
+    const given = sealing === undefined ? undefined : giveClasses(by, sealing);
     this.addLogin(
       given === undefined
         ? { user, roles, connections }
         : { user, roles: [...roles, ...given.roles], connections, vault: given.classes },
     );
-    this.giveAccess(fn, user);
-    this.trigger?.executeBefore(fn);
   }
 
   private addLogin(login: InstalledLogin): void {
@@ -192,18 +196,13 @@ export class OutboxDatabase extends Construct {
    * ```
    *
    * @param connections at once, of all that have this role together
-   * @returns the variables that `databaseConfig` reads, except `DATABASE_CA_FILE`, and `AWS_REGION`, which Fargate sets
-   * @throws RangeError when all together may open more than `maxConnections`; for `sealing`, which only functions can be given
+   * @returns the variables that `databaseConfig` reads, except `DATABASE_CA_FILE`, and `AWS_REGION`, which Fargate sets; where `login.sealing` says so those of its keys, too
+   * @throws RangeError when all together may open more than `maxConnections`, and where `login.sealing` names no class or one that is none
    */
   grantConnect(grantee: IGrantable, login: DatabaseLogin, connections: number): Record<string, string> {
-    if (login.sealing !== undefined) {
-      throw new RangeError(
-        `${this.node.path}: the login ${login.user} declares sealing, which is given to functions only. Grant the KMS key yourself and declare roles of the vault.`,
-      );
-    }
-    const { user, roles } = login;
-    this.addLogin({ user, roles, connections });
-    return this.allowLogin(grantee, user);
+    const container = new ContainerUser(this, login.user, grantee);
+    this.installLogin(container, login, connections);
+    return { ...this.allowLogin(grantee, login.user), ...container.environment };
   }
 
   /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */

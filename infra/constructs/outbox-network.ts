@@ -17,7 +17,7 @@ import {
   SubnetType,
   Vpc,
 } from 'aws-cdk-lib/aws-ec2';
-import { AnyPrincipal, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { AnyPrincipal, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import type { FunctionNetwork } from './function-network.ts';
@@ -32,13 +32,17 @@ export interface OutboxNetworkProps {
   /** Address range of the VPC. Default: `10.0.0.0/16`. */
   readonly cidr?: string;
   /**
-   * Adds subnets with a way out to the internet, for functions that call somebody else's HTTP API: one NAT gateway, paid for by
-   * the hour. Nothing else is put there. Default: false.
+   * Adds subnets with a way out to the internet, for functions that call somebody else's HTTP API. Nothing else is put there. Default: false.
    */
   readonly egress?: boolean;
   /**
-   * Id of the region's managed prefix list of S3 (`aws ec2 describe-managed-prefix-lists`), which CloudFormation cannot look up. With it functions may
-   * send to S3's addresses only; without it to any address that is routed, which in an isolated subnet is S3's as well. Default: none.
+   * NAT gateways of that way out, each in a zone of its own and paid for by the hour. Default: 1. When its zone is away such calls wait in their queue
+   * and nothing else does; as many as `functionZones` spare them that.
+   */
+  readonly natGateways?: 1 | 2 | 3;
+  /**
+   * Id of the region's managed prefix list of S3 (`aws ec2 describe-managed-prefix-lists`), which CloudFormation cannot look up. With it functions that use S3
+   * may send to its addresses only; without it to any address that is routed, which in an isolated subnet is S3's as well. Default: none.
    */
   readonly s3PrefixList?: string;
   /** How long records of refused connections are kept. Default: one month. */
@@ -59,6 +63,11 @@ export interface ExistingNetwork {
    * names. Default: false, the VPC reaches SQS, EventBridge, KMS and S3 in its own way.
    */
   readonly endpoints?: boolean;
+  /**
+   * Security group of the endpoints that the VPC has: functions are let in, and may send there and to the database only. Default: none, and without `endpoints`
+   * functions may send to any address on port 443, for only the VPC knows where SQS, EventBridge and KMS are.
+   */
+  readonly endpointGroup?: ISecurityGroup;
   /** Security group of the database that is there already: functions are let in. Default: none. */
   readonly databaseGroup?: ISecurityGroup;
 }
@@ -72,6 +81,15 @@ const SERVICES = {
 
 const HTTPS = Port.tcp(443);
 
+/** Matches nothing, as CDK's own rule of a group that may send nowhere. */
+const NOWHERE: CfnSecurityGroup.EgressProperty = {
+  ipProtocol: 'icmp',
+  fromPort: 252,
+  toPort: 86,
+  cidrIp: '255.255.255.255/32',
+  description: 'Nowhere but where the rules beside say',
+};
+
 /**
  * A VPC without a way in or out: isolated subnets for the database and the functions, endpoints for the AWS services that functions
  * call, and security groups that open nothing else.
@@ -80,14 +98,19 @@ export class OutboxNetwork extends Construct {
   readonly vpc: IVpc;
   /** For the database: isolated, in every zone. */
   readonly subnets: readonly ISubnet[];
-  /** For functions: they reach the database and AWS. */
+  /** For functions: they reach the database, SQS, EventBridge and KMS. */
   readonly functions: FunctionNetwork;
+  /** For functions that also use S3: those that are given keys with a log of erasures, and those with an archive. */
+  readonly functionsWithS3: FunctionNetwork;
   /** For functions that also reach the internet; none where the network has no such subnets. */
   readonly functionsWithEgress: FunctionNetwork | undefined;
 
   constructor(scope: Construct, id: string, props: OutboxNetworkProps = {}) {
     super(scope, id);
-    const { zones = 2, functionZones = zones, existing, s3PrefixList } = props;
+    const { zones = 2, functionZones = zones, existing, s3PrefixList, natGateways = 1 } = props;
+    if (natGateways > zones) {
+      throw new RangeError(`${this.node.path}: natGateways is ${natGateways}, and there are ${zones} zones.`);
+    }
     const { vpc, subnets, egressSubnets = [] } = existing ?? this.create({ ...props, zones });
     this.vpc = vpc;
     this.subnets = subnets;
@@ -96,7 +119,9 @@ export class OutboxNetwork extends Construct {
 
     const functionGroup = this.group('Functions', 'Functions: to the database and to endpoints');
     this.functions = { vpc, subnets: functionSubnets, securityGroups: [functionGroup] };
-    allowS3(functionGroup, s3PrefixList);
+    const s3Group = this.group('S3Functions', 'Functions that also use S3');
+    allowS3(s3Group, s3PrefixList);
+    this.functionsWithS3 = { ...this.functions, securityGroups: [functionGroup, s3Group] };
     const groups = [functionGroup];
     if (egressSubnets.length > 0) {
       const egressGroup = this.group('EgressFunctions', 'Functions that also call HTTP APIs on the internet');
@@ -108,20 +133,30 @@ export class OutboxNetwork extends Construct {
       };
       groups.push(egressGroup);
     }
-    if (existing?.endpoints ?? existing === undefined) this.addEndpoints(functionSubnets, groups);
+    const makesEndpoints = existing?.endpoints ?? existing === undefined;
+    if (makesEndpoints) this.addEndpoints(functionSubnets, groups);
+    else if (existing?.endpointGroup !== undefined) useEndpoints(existing.endpointGroup, groups);
+    if (makesEndpoints || existing?.endpointGroup !== undefined) onlyTo(functionGroup, NOWHERE);
+    else functionGroup.addEgressRule(Peer.anyIpv4(), HTTPS, 'AWS services, where the VPC has them');
     for (const group of groups) {
       if (existing?.databaseGroup === undefined) break;
       existing.databaseGroup.connections.allowFrom(group, Port.tcp(5432), 'Functions');
     }
   }
 
-  private create({ zones, cidr, egress, logRetention }: OutboxNetworkProps & { readonly zones: number }) {
+  private create({
+    zones,
+    cidr,
+    egress,
+    natGateways = 1,
+    logRetention,
+  }: OutboxNetworkProps & { readonly zones: number }) {
     const vpc = new Vpc(this, 'Vpc', {
       ipAddresses: IpAddresses.cidr(cidr ?? '10.0.0.0/16'),
       maxAzs: zones,
       // A third zone can come later without moving the subnets that there are.
       reservedAzs: 3 - zones,
-      natGateways: egress === true ? 1 : 0,
+      natGateways: egress === true ? natGateways : 0,
       subnetConfiguration: [
         { name: 'Isolated', subnetType: SubnetType.PRIVATE_ISOLATED, cidrMask: 22 },
         ...(egress === true
@@ -135,6 +170,12 @@ export class OutboxNetwork extends Construct {
     vpc.addFlowLog('FlowLog', {
       destination: FlowLogDestination.toCloudWatchLogs(
         new LogGroup(this, 'FlowLogs', { retention: logRetention ?? RetentionDays.ONE_MONTH }),
+        new Role(this, 'FlowLogRole', {
+          assumedBy: new ServicePrincipal('vpc-flow-logs.amazonaws.com', {
+            conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(this).account } },
+          }),
+          description: 'Writes down what the VPC refuses',
+        }),
       ),
       // What was refused tells of a wrong rule or of somebody who looks around; all of it would cost more than the VPC.
       trafficType: FlowLogTrafficType.REJECT,
@@ -147,10 +188,7 @@ export class OutboxNetwork extends Construct {
     const { account } = Stack.of(this);
     const ofAccount = { StringEquals: { 'aws:PrincipalAccount': account } };
     const group = this.group('Endpoints', 'Endpoints of AWS services: from functions');
-    for (const caller of callers) {
-      group.addIngressRule(caller, HTTPS, 'Functions');
-      caller.addEgressRule(group, HTTPS, 'Endpoints of AWS services');
-    }
+    useEndpoints(group, callers);
     for (const [name, service] of Object.entries(SERVICES)) {
       const endpoint = new InterfaceVpcEndpoint(this, name, {
         vpc,
@@ -175,16 +213,28 @@ export class OutboxNetwork extends Construct {
   }
 }
 
+function useEndpoints(group: ISecurityGroup, callers: readonly SecurityGroup[]): void {
+  for (const caller of callers) {
+    group.addIngressRule(caller, HTTPS, 'Functions');
+    caller.addEgressRule(group, HTTPS, 'Endpoints of AWS services');
+  }
+}
+
+/**
+ * A rule in the group itself. CDK makes a resource of its own of a rule that names another group or a prefix list, and a group without any rule of its own is open to
+ * everywhere.
+ */
+function onlyTo(group: SecurityGroup, rule: CfnSecurityGroup.EgressProperty): void {
+  (group.node.defaultChild as CfnSecurityGroup).securityGroupEgress = [rule];
+}
+
 function allowS3(group: SecurityGroup, prefixList: string | undefined): void {
   const description = 'S3 through its gateway';
   if (prefixList === undefined) {
     group.addEgressRule(Peer.anyIpv4(), HTTPS, description);
     return;
   }
-  // In the group itself: CDK would make a resource of its own of such a rule, and a group without any rule of its own is open to everywhere.
-  (group.node.defaultChild as CfnSecurityGroup).securityGroupEgress = [
-    { ipProtocol: 'tcp', fromPort: 443, toPort: 443, destinationPrefixListId: prefixList, description },
-  ];
+  onlyTo(group, { ipProtocol: 'tcp', fromPort: 443, toPort: 443, destinationPrefixListId: prefixList, description });
 }
 
 function statement(conditions: Record<string, Record<string, string>>): PolicyStatement {

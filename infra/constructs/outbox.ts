@@ -22,6 +22,11 @@ export interface OutboxProps extends FunctionDefaults {
   readonly inbox?: boolean;
   /** When a continuous relay ends at latest. The next one starts within two minutes. Default: 150 s. */
   readonly longestRun?: Duration;
+  /**
+   * Concurrency of the account that is kept for the relay alone, so that a rush of other functions cannot stop it. As many as runs may overlap, or more: four with
+   * the default `longestRun`. Default: none, for AWS refuses it where fewer than 100 would be left to the account.
+   */
+  readonly reservedConcurrency?: number;
 }
 
 /** A run that has reached its end still finishes what is in flight: a send takes 5 s at most, a statement 10. */
@@ -54,6 +59,15 @@ export class Outbox extends Construct {
     const longestRun = props.longestRun ?? Duration.seconds(150);
     this.installation = stack.stackName;
     this.destinations = Object.keys(props.destinations);
+    // One connection a run; so many runs overlap at most, and one more where a start is late.
+    const runs = Math.ceil(longestRun.plus(GRACE).toSeconds() / 60) + 1;
+    const { reservedConcurrency } = props;
+    if (reservedConcurrency !== undefined && reservedConcurrency < runs) {
+      throw new RangeError(
+        `${this.node.path}: reservedConcurrency is ${reservedConcurrency}, and ${runs} runs of the relay may overlap: the next one could not start. ` +
+          'Raise it, or lower longestRun.',
+      );
+    }
     const slot = `${this.installation}-relay`;
     const destinations = Object.entries(props.destinations);
 
@@ -75,10 +89,9 @@ export class Outbox extends Construct {
         ...(database.cluster !== undefined && { OUTBOX_CLUSTER: database.cluster }),
       },
       scheduled: true,
+      reservedConcurrency,
     });
     for (const [, destination] of destinations) grantPublish(destination, this.relayFunction);
-    // One connection a run; so many runs overlap at most, and one more where a start is late.
-    const runs = Math.ceil(longestRun.plus(GRACE).toSeconds() / 60) + 1;
     database.connect(this.relayFunction, { user: 'sealed_relay', roles: ['outbox_relay'] }, runs);
     this.relaySchedule = startEvery(this, 'RelaySchedule', {
       scheduleName: slot,

@@ -1,5 +1,5 @@
-import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { ISealingKeys } from './sealing-keys.ts';
+import type { KeyUser } from './key-user.ts';
 
 /** The classes of data that a function works with: what it is given in KMS and in the database's vault. */
 export interface SealingAccess {
@@ -30,7 +30,7 @@ export interface VaultClasses {
  * @throws RangeError where nothing is declared, or a name is no class
  */
 export function giveClasses(
-  fn: LambdaFunction,
+  fn: KeyUser,
   sealing: SealingAccess,
 ): { readonly roles: readonly string[]; readonly classes: VaultClasses } {
   const { keys, seals = [], rotates = [], erases = false } = sealing;

@@ -95,7 +95,7 @@ export class SealingAlarms extends Construct {
       ),
       alarm(
         'canary-age',
-        `No canary was opened for ${canaryAge.toHours()} hours in some class, or the janitor does not look after keys.`,
+        `No canary was opened for ${canaryAge.toHumanString()} in some class, or the janitor does not look after keys.`,
         'canary',
         {
           metric: metric('CanaryAge', Stats.MAXIMUM, JANITOR_PERIOD),
@@ -121,7 +121,7 @@ export class SealingAlarms extends Construct {
       ),
       alarm(
         'prune-lag-erasure',
-        `An erasure is due for more than ${erasureLag.toMinutes()} minutes and not done, or the janitor fails there.`,
+        `An erasure is due for more than ${erasureLag.toHumanString()} and not done, or the janitor fails there.`,
         'erasure',
         {
           metric: janitor.metricPruneLag('erasure', JANITOR_PERIOD),

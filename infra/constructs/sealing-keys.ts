@@ -1,9 +1,10 @@
-import { Duration, RemovalPolicy, Token } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
 import { AnyPrincipal, Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { type IKey, Key } from 'aws-cdk-lib/aws-kms';
-import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct, type IConstruct } from 'constructs';
 import type { ErasureLog } from './erasure-log.ts';
+import { denyDeletion } from './key-deletion.ts';
+import type { KeyUser } from './key-user.ts';
 
 /** The KMS key of a vault, and who may do what with it for which classes of data. */
 export interface ISealingKeys extends IConstruct {
@@ -17,22 +18,22 @@ export interface ISealingKeys extends IConstruct {
    * Lets `fn` open values of these classes: `kms:Decrypt` for their branch keys. Says nothing of the database: declare classes with
    * `OutboxDatabase.connect`, which gives both.
    */
-  grantOpen(fn: LambdaFunction, classes: readonly string[]): void;
+  grantOpen(fn: KeyUser, classes: readonly string[]): void;
   /**
    * Lets `fn` seal values of these classes, and open them: `kms:GenerateDataKey` besides, for a class's first branch key. Where there is a log of erasures it can tell
    * whether a person is in it.
    */
-  grantSeal(fn: LambdaFunction, classes: readonly string[]): void;
+  grantSeal(fn: KeyUser, classes: readonly string[]): void;
   /** Lets `fn` compute blind indexes over values of these classes: `kms:Decrypt` and `kms:GenerateDataKey` for their index keys. */
-  grantIndex(fn: LambdaFunction, classes: readonly string[]): void;
+  grantIndex(fn: KeyUser, classes: readonly string[]): void;
   /** Lets `fn` make new versions of the branch and index keys of these classes and wrap old ones anew: `kms:Encrypt` besides. It can open them, too. */
-  grantRotate(fn: LambdaFunction, classes: readonly string[]): void;
+  grantRotate(fn: KeyUser, classes: readonly string[]): void;
   /**
    * Lets `fn` write erasures down in the log, and use the key under which the log names persons. It opens nothing that is sealed.
    *
    * @throws RangeError where there is no log
    */
-  grantErase(fn: LambdaFunction): void;
+  grantErase(fn: KeyUser): void;
 }
 
 export interface SealingKeysProps {
@@ -75,13 +76,12 @@ export interface SealingKeysAttributes {
 
 const VAULT = /^[a-z][a-z0-9-]{0,62}$/;
 const CLASS = /^[a-z][a-z0-9-]{0,15}$/;
-const BREAK_GLASS = /^arn:aws[a-z-]*:iam::[0-9]{12}:(?:role|user)\/.+$/;
 
 /** Whatever uses key material. */
 const USE = ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey*', 'kms:ReEncrypt*'];
 
 /** One vault for a function: its environment names one. */
-const given = new WeakMap<LambdaFunction, ISealingKeys>();
+const given = new WeakMap<KeyUser, ISealingKeys>();
 
 abstract class SealingKeysBase extends Construct implements ISealingKeys {
   abstract readonly key: IKey;
@@ -105,26 +105,26 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
     this.erasureLog = erasureLog;
   }
 
-  grantOpen(fn: LambdaFunction, classes: readonly string[]): void {
+  grantOpen(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt'], 'branch', this.valid(classes));
   }
 
-  grantSeal(fn: LambdaFunction, classes: readonly string[]): void {
+  grantSeal(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:GenerateDataKey'], 'branch', this.valid(classes));
     if (this.erasureLog === undefined) return;
     this.allow(fn, ['kms:Decrypt'], 'erasure', 'erasure');
     this.erasureLog.grantRecognise(fn);
   }
 
-  grantIndex(fn: LambdaFunction, classes: readonly string[]): void {
+  grantIndex(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:GenerateDataKey'], 'index', this.valid(classes));
   }
 
-  grantRotate(fn: LambdaFunction, classes: readonly string[]): void {
+  grantRotate(fn: KeyUser, classes: readonly string[]): void {
     this.allow(fn, ['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey'], ['branch', 'index'], this.valid(classes));
   }
 
-  grantErase(fn: LambdaFunction): void {
+  grantErase(fn: KeyUser): void {
     if (this.erasureLog === undefined) {
       throw new RangeError(
         `${this.node.path}: without an erasureLog a restored backup would bring erased persons back. Give the keys an ErasureLog.`,
@@ -135,7 +135,7 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
   }
 
   /** As `shared/sealing` asks KMS: each call's context is `{ vault, class, version, purpose }`. */
-  private allow(fn: LambdaFunction, actions: string[], purpose: string | string[], classes: string | string[]): void {
+  private allow(fn: KeyUser, actions: string[], purpose: string | string[], classes: string | string[]): void {
     this.setEnvironment(fn);
     const conditions = {
       StringEquals: {
@@ -150,7 +150,7 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
     fn.addToRolePolicy(new PolicyStatement({ actions: ['kms:Decrypt'], resources, conditions }));
   }
 
-  private setEnvironment(fn: LambdaFunction): void {
+  private setEnvironment(fn: KeyUser): void {
     const before = given.get(fn);
     if (before === this) return;
     if (before !== undefined) {
@@ -203,11 +203,6 @@ export class SealingKeys extends SealingKeysBase {
     const { vaultName, breakGlassArn, blockDeletion = true } = props;
     this.requireDays('rotationPeriod', props.rotationPeriod, 90, 2560);
     this.requireDays('pendingWindow', props.pendingWindow, 7, 30);
-    if (breakGlassArn !== undefined && !Token.isUnresolved(breakGlassArn) && !BREAK_GLASS.test(breakGlassArn)) {
-      throw new RangeError(
-        `${this.node.path}: breakGlassArn must be the ARN of an IAM role or user: of the role itself, not of a session in it.`,
-      );
-    }
     if (breakGlassArn !== undefined && !blockDeletion) {
       throw new RangeError(
         `${this.node.path}: breakGlassArn has no effect with blockDeletion: false. Leave one of them out.`,
@@ -225,12 +220,7 @@ export class SealingKeys extends SealingKeysBase {
     this.deny('ForItsVaultOnly', USE, { StringNotEquals: { 'kms:EncryptionContext:vault': vaultName } });
     // A grant would go past the conditions of every role.
     this.deny('NoGrants', ['kms:CreateGrant']);
-    if (!blockDeletion) return;
-    this.deny(
-      'NeitherDisabledNorDeleted',
-      ['kms:DisableKey', 'kms:ScheduleKeyDeletion'],
-      breakGlassArn === undefined ? undefined : { ArnNotEquals: { 'aws:PrincipalArn': breakGlassArn } },
-    );
+    if (blockDeletion) denyDeletion(this.key, this.node.path, breakGlassArn);
   }
 
   private deny(sid: string, actions: string[], conditions: Record<string, unknown> = {}): void {

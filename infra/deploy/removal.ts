@@ -31,7 +31,7 @@ export function removalOf({ stage }: Pick<Target, 'stage'>): Removal {
         'queues, dead letters and what is in them; bus, topic and its subscriptions; log groups; functions, API, alarms; network',
       ],
       stays: [
-        'the two KMS keys, for the days of their waiting period (7 and 30), in which their deletion can be cancelled: KMS takes no money for them',
+        'the two KMS keys, for the seven days of their waiting period, in which their deletion can be cancelled: KMS takes no money for them',
         ...outside,
       ],
     };

@@ -58,7 +58,7 @@ export class DataStack extends Stack {
     const { stage, network } = props;
     this.zones = network?.zones ?? firstZones(3);
     this.network = network && this.createNetwork(network, stage);
-    this.cluster = this.network && props.database === undefined ? this.createCluster(this.network, stage) : undefined;
+    this.cluster = this.network && props.database === undefined ? this.createCluster(this.network, props) : undefined;
     this.ledgerQueue = new EventQueue(this, 'Ledger', {
       consumerTimeout: stage.consumerTimeout,
       outage: stage.consumerOutage,
@@ -98,7 +98,11 @@ export class DataStack extends Stack {
       pendingWindow: Duration.days(stage.keepsData ? 30 : 7),
       erasureLog: new ErasureLog(this, 'Erasures', { lockFor: stage.keepsData ? ERASURES_LOCKED : undefined }),
     });
-    new KeyAtRisk(this, 'KeyAtRisk', { keys: this.keys, topic: this.alarmTopic });
+    new KeyAtRisk(this, 'KeyAtRisk', {
+      keys: this.keys,
+      storageKeys: this.cluster === undefined ? [] : [this.cluster.encryptionKey],
+      topic: this.alarmTopic,
+    });
 
     new CfnOutput(this, 'LedgerQueueUrl', { value: this.ledgerQueue.queue.queueUrl });
     new CfnOutput(this, 'LedgerDeadLetterQueueUrl', { value: this.ledgerQueue.deadLetterQueue.queueUrl });
@@ -128,7 +132,7 @@ export class DataStack extends Stack {
   }
 
   private createNetwork(setting: NetworkSetting, stage: Stage): OutboxNetwork {
-    const { existing, zones, cidr, egress, s3PrefixList } = setting;
+    const { existing, zones, cidr, egress, natGateways, s3PrefixList } = setting;
     return new OutboxNetwork(this, 'Network', {
       ...stage.network,
       ...(zones !== undefined && { zones: zones.length as 2 | 3 }),
@@ -136,6 +140,7 @@ export class DataStack extends Stack {
       ...(s3PrefixList !== undefined && { s3PrefixList }),
       ...(existing !== undefined && { existing: this.existingNetwork(existing) }),
       egress,
+      ...(natGateways !== undefined && { natGateways }),
       logRetention: stage.logRetention,
     });
   }
@@ -143,6 +148,7 @@ export class DataStack extends Stack {
   private existingNetwork({
     vpcId,
     endpoints,
+    endpointSecurityGroup,
     databaseSecurityGroup,
     ...setting
   }: NonNullable<NetworkSetting['existing']>): ExistingNetwork {
@@ -159,13 +165,19 @@ export class DataStack extends Stack {
       subnets: setting.subnets.map(subnet),
       egressSubnets: setting.egressSubnets.map(subnet),
       endpoints,
+      ...(endpointSecurityGroup !== undefined && {
+        endpointGroup: SecurityGroup.fromSecurityGroupId(this, 'ExistingEndpointGroup', endpointSecurityGroup),
+      }),
       ...(databaseSecurityGroup !== undefined && {
         databaseGroup: SecurityGroup.fromSecurityGroupId(this, 'ExistingDatabaseGroup', databaseSecurityGroup),
       }),
     };
   }
 
-  private createCluster({ vpc, subnets, functions, functionsWithEgress }: OutboxNetwork, stage: Stage): OutboxCluster {
+  private createCluster(
+    { vpc, subnets, functions, functionsWithEgress }: OutboxNetwork,
+    { stage, breakGlassArn }: DataStackProps,
+  ): OutboxCluster {
     return new OutboxCluster(this, 'Cluster', {
       ...stage.cluster,
       vpc,
@@ -173,6 +185,7 @@ export class DataStack extends Stack {
       clients: [...functions.securityGroups, ...(functionsWithEgress?.securityGroups ?? [])],
       clusterIdentifier: `sealed-outbox-${stage.name}`,
       deletionProtection: stage.keepsData,
+      breakGlassArn: stage.keepsData ? breakGlassArn : undefined,
       logRetention: stage.logRetention,
     });
   }

@@ -93,6 +93,8 @@ export class ServiceStack extends Stack {
     super(scope, id, props);
     const { stage, keys, network, maxConnections, ledgerQueue, analyticsQueue, notificationsQueue } = props;
     const defaults = { logRetention: stage.logRetention, network: network?.functions };
+    // Whoever is given keys looks into the log of erasures.
+    const withS3 = { ...defaults, network: network?.functionsWithS3 };
 
     const database = new OutboxDatabase(this, 'Database', {
       ...defaults,
@@ -109,7 +111,7 @@ export class ServiceStack extends Stack {
       mode: stage.relayMode,
     });
     const ledger = new EventConsumer(this, 'Ledger', {
-      ...defaults,
+      ...withS3,
       consumer: 'ledger',
       entry: 'functions/sample/ledger/index.ts',
       source: ledgerQueue,
@@ -133,7 +135,7 @@ export class ServiceStack extends Stack {
     const notifications = new EventConsumer(this, 'Notifications', {
       ...defaults,
       // A mail provider is on the internet, or else reached from inside the VPC.
-      network: network?.functionsWithEgress ?? network?.functions,
+      network: network?.functionsWithEgress ?? network?.functionsWithS3,
       consumer: 'notifications',
       entry: 'functions/sample/notifications/index.ts',
       source: notificationsQueue,
@@ -147,7 +149,7 @@ export class ServiceStack extends Stack {
       environment: { MAIL_PROVIDER_URL: props.mailProviderUrl },
     });
     const invoices = new EventApi(this, 'Invoices', {
-      ...defaults,
+      ...withS3,
       entry: 'functions/sample/api/index.ts',
       routes: [
         'POST /invoices',
@@ -172,7 +174,7 @@ export class ServiceStack extends Stack {
       environment: { ...props.apiEnvironment, ERASURE_DELAY_SECONDS: String(stage.erasureDelay.toSeconds()) },
     });
     const janitor = new Janitor(this, 'Janitor', {
-      ...defaults,
+      ...withS3,
       installation: outbox.installation,
       database,
       keep: stage.retention,
@@ -250,14 +252,23 @@ export class ServiceStack extends Stack {
 
   private watch({ stage, alarmTopic: topic, cluster, outbox, janitor, queues, functions, ...props }: Watched): void {
     const { installation } = outbox;
-    const { period } = stage.alarms;
+    const { period, oldestPendingAge, relaySilence, ...own } = stage.alarms;
     const consumers = props.consumers.map(({ consumer }) => consumer);
     const common = { installation, topic, period };
     const alarms = [
-      new OutboxAlarms(this, 'OutboxAlarms', { ...stage.alarms, outbox, janitor, queues, consumers, topic }),
-      new ConsumerAlarms(this, 'ConsumerAlarms', { ...common, queues, consumers }),
-      new FunctionAlarms(this, 'FunctionAlarms', { installation, topic, functions }),
-      new DatabaseAlarms(this, 'DatabaseAlarms', { ...common, cluster }),
+      new OutboxAlarms(this, 'OutboxAlarms', {
+        ...common,
+        ...own.outbox,
+        oldestPendingAge,
+        relaySilence,
+        outbox,
+        janitor,
+        queues,
+        consumers,
+      }),
+      new ConsumerAlarms(this, 'ConsumerAlarms', { ...common, ...own.consumers, queues, consumers }),
+      new FunctionAlarms(this, 'FunctionAlarms', { installation, topic, ...own.functions, functions }),
+      new DatabaseAlarms(this, 'DatabaseAlarms', { ...common, ...own.database, cluster }),
       new SealingAlarms(this, 'SealingAlarms', { ...common, janitor }),
     ].flatMap((one) => one.alarms);
     new OutboxDashboard(this, 'Dashboard', { outbox, alarms, queues, consumers, functions, janitor, cluster });

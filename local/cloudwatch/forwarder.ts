@@ -25,7 +25,7 @@ const MOST_PER_CALL = 1_000;
 
 /**
  * What AWS does by itself and the emulator does not: makes metrics of the functions' log lines, and reports how many
- * messages wait in each queue. (`ApproximateAgeOfOldestMessage` cannot be had: no call of SQS tells it.)
+ * messages wait in each queue.
  *
  * @param now milliseconds since 1970
  */

@@ -4,6 +4,8 @@ import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { type AlarmChange, judgeAlarms } from './alarms.ts';
 import { createForwarder } from './forwarder.ts';
+import { createFunctionMetrics } from './function-metrics.ts';
+import { readQueueAges } from './queue-ages.ts';
 import { createSampleStore } from './samples.ts';
 
 export interface Watch {
@@ -20,7 +22,7 @@ export interface WatchOptions {
 
 const EVERY_MS = 2_000;
 
-/** Plays the part of CloudWatch that the emulator lacks, until stopped: metrics from logs and queues, then the alarms. */
+/** Plays the part of CloudWatch that the emulator lacks, until stopped: metrics from logs, queues and functions, then the alarms. */
 export function watchMetrics({ client, speed = 1, onChange, onError }: WatchOptions): Watch {
   const now = Date.now;
   const since = now();
@@ -32,11 +34,13 @@ export function watchMetrics({ client, speed = 1, onChange, onError }: WatchOpti
   };
   const store = createSampleStore(now);
   const forwarder = createForwarder(clients, now);
+  const functions = createFunctionMetrics(metrics, now);
   const stopping = new AbortController();
   const loop = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       try {
-        store.add(await forwarder.forward());
+        const read = [forwarder.forward(), functions.read(), readQueueAges(client.endpoint, now)];
+        store.add((await Promise.all(read)).flat());
         for (const change of await judgeAlarms({ metrics, store, now, since, speed })) onChange(change);
       } catch (error) {
         if (!stopping.signal.aborted) onError(error as Error);

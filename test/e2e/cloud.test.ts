@@ -10,9 +10,7 @@ import {
   GetFunctionConfigurationCommand,
   InvokeCommand,
   LambdaClient,
-  ListEventSourceMappingsCommand,
   PutFunctionConcurrencyCommand,
-  UpdateEventSourceMappingCommand,
 } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
@@ -32,6 +30,7 @@ import { readArchive, s3Archive } from '../../shared/archive/index.ts';
 import { allOf } from '../support/archive-conformance.ts';
 import { erasureTests } from './erasure.ts';
 import { killFunction } from './function-process.ts';
+import { crowdDatabase, disableKey, serveQueue, slowDown } from './troubles.ts';
 import { until } from './until.ts';
 import { becomes, command, listen } from './watching.ts';
 
@@ -252,48 +251,92 @@ describe('an operator', () => {
 });
 
 describe('a relay that stands still', () => {
-  it('raises the lag alarm with its SNS message, and ends it when the relay is back', async () => {
+  it('raises the lag alarm with its SNS message, and ends it when the relay is back; likewise those of a queue, the database, a slow function and a disabled key', async () => {
     const name = 'oldest-pending-age-ledger';
     const told = await listen(queues, topics, output('AlarmTopicArn'));
     await becomes(metrics, name, 'OK');
+    const seen =
+      (...names: readonly string[]) =>
+      async (): Promise<void> => {
+        await Promise.all(
+          names.map(async (alarm) => {
+            await becomes(metrics, alarm, 'ALARM');
+            expect((await told(alarm, 'ALARM')).AlarmDescription).toContain('Runbook: docs/runbooks/');
+          }),
+        );
+      };
     const FunctionName = output('RelayFunctionName');
+    const analytics = output('AnalyticsFunctionName');
+    const ledger = output('LedgerFunctionName');
+    await serveQueue(lambda, analytics, false);
+    await sendInvoice(apiUrl);
+    await until(
+      'the message waits for analytics',
+      async () => ((await waiting(output('AnalyticsQueueUrl'))) > 0 ? true : undefined),
+      20_000,
+    );
     // What an operator does to stop a function: no invocation may run any more, and the one that runs dies.
     await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
     killFunction(FunctionName);
     let id: string;
     try {
       id = await sendInvoice(apiUrl);
-      await becomes(metrics, name, 'ALARM');
+      for (let sent = 0; sent < 10; sent += 1) await sendInvoice(apiUrl);
+      await Promise.all([
+        seen(name, 'pending-ledger', 'queue-age-analytics')(),
+        crowdDatabase(cloud, seen('connections', 'oldest-transaction', 'snapshot-age')),
+        slowDown(cloud, lambda, ledger, seen('errors-ledger', 'duration-ledger')),
+        disableKey(cloud, seen('kms-errors')),
+      ]);
       expect(await told(name, 'ALARM')).toMatchObject({
         AlarmDescription: expect.stringMatching('Runbook: docs/runbooks/lag.md'),
       });
       expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).not.toContain(id);
     } finally {
       await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
+      await serveQueue(lambda, analytics, true);
     }
     await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));
     expect(await arrived()).toBe(true);
-    await becomes(metrics, name, 'OK');
-    await told(name, 'OK');
+    const raised = [name, 'pending-ledger', 'queue-age-analytics', 'connections', 'oldest-transaction', 'snapshot-age'];
+    await Promise.all(
+      [...raised, 'errors-ledger', 'duration-ledger', 'kms-errors'].map(async (alarm) => {
+        await becomes(metrics, alarm, 'OK');
+        await told(alarm, 'OK');
+      }),
+    );
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
   });
 });
 
+async function waiting(QueueUrl: string): Promise<number> {
+  const AttributeNames = ['ApproximateNumberOfMessages'] as const;
+  const { Attributes } = await queues.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: [...AttributeNames] }),
+  );
+  return Number(Attributes?.['ApproximateNumberOfMessages']);
+}
+
 describe('what a destination refuses, and what a consumer gives up', () => {
-  it('raise the alarms of parked events and of dead letters, until the limit is mended and the operator sends both again', async () => {
+  it('raise the alarms of parked, blocked and held events and of dead letters, until the limit is mended and the operator sends them again', async () => {
     const told = await listen(queues, topics, output('AlarmTopicArn'));
     const notifications = { QueueUrl: output('NotificationsQueueUrl') };
     const ledger = { QueueUrl: output('LedgerQueueUrl') };
     const original = await attributesOf(ledger.QueueUrl);
-    const { EventSourceMappings = [] } = await lambda.send(
-      new ListEventSourceMappingsCommand({ FunctionName: output('LedgerFunctionName') }),
-    );
-    const UUID = EventSourceMappings[0]?.UUID;
+    const pay = async (invoice: string, amountMinor: number): Promise<void> => {
+      const { status } = await postJson(`${apiUrl}/invoices/${invoice}/payments`, randomUUID(), { amountMinor });
+      expect(status).toBe(201);
+    };
     const redrivePolicy = JSON.parse(original['RedrivePolicy'] ?? '{}') as object;
+    const restore = async (): Promise<void> => {
+      const { VisibilityTimeout = '30', RedrivePolicy = '' } = original;
+      await set(ledger.QueueUrl, { VisibilityTimeout, RedrivePolicy });
+      await serveQueue(lambda, output('LedgerFunctionName'), true);
+    };
     let id: string;
     // Somebody lowers the limit of one queue; the consumer of the other receives, and never acknowledges.
-    await lambda.send(new UpdateEventSourceMappingCommand({ UUID, Enabled: false }));
+    await serveQueue(lambda, output('LedgerFunctionName'), false);
     await set(notifications.QueueUrl, { MaximumMessageSize: '1024' });
     await set(ledger.QueueUrl, {
       VisibilityTimeout: '0',
@@ -310,9 +353,21 @@ describe('what a destination refuses, and what a consumer gives up', () => {
         },
         20_000,
       );
+      // What follows the dead letter is held, for one before it is missing.
+      await restore();
+      await pay(id, 100);
+      await until('the payment is held', async () => (await facts()).held[0], 20_000);
+      // Of another invoice the ledger's queue refuses the first event, and what follows it waits behind it.
+      await set(ledger.QueueUrl, { MaximumMessageSize: '1024' });
+      const blocked = await sendInvoice(apiUrl);
+      await pay(blocked, 100);
+      await pay(blocked, 150);
       await Promise.all(
         [
           ['parked-notifications', 'parked'],
+          ['parked-ledger', 'parked'],
+          ['blocked-ledger', 'blocked'],
+          ['gap-ledger', 'held'],
           ['dead-letters-ledger', 'dead-letters'],
         ].map(async ([alarm = '', runbook]) =>
           expect(await told(alarm, 'ALARM')).toMatchObject({
@@ -321,19 +376,21 @@ describe('what a destination refuses, and what a consumer gives up', () => {
         ),
       );
     } finally {
-      await set(notifications.QueueUrl, { MaximumMessageSize: '1048576' });
-      const { VisibilityTimeout = '30', RedrivePolicy = '' } = original;
-      await set(ledger.QueueUrl, { VisibilityTimeout, RedrivePolicy });
-      await lambda.send(new UpdateEventSourceMappingCommand({ UUID, Enabled: true }));
+      for (const { QueueUrl } of [notifications, ledger]) await set(QueueUrl, { MaximumMessageSize: '1048576' });
+      await restore();
     }
     const reason = ['--reason', 'the limit is mended', '--yes'];
     const parked = await command('ops', 'parked', 'list', '--json');
-    const [{ position }] = JSON.parse(parked.stdout).result.parked;
-    expect(await command('ops', 'redrive', String(position), ...reason)).toMatchObject({ code: 0 });
+    const found = JSON.parse(parked.stdout).result.parked as { position: unknown }[];
+    expect(found).toHaveLength(3);
+    for (const { position } of found) {
+      expect(await command('ops', 'redrive', String(position), ...reason)).toMatchObject({ code: 0 });
+    }
     expect(await command('ops', 'dead-letters', 'redrive', 'ledger', ...reason)).toMatchObject({ code: 0 });
     expect(await arrived()).toBe(true);
     expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
-    await Promise.all(['parked-notifications', 'dead-letters-ledger'].map((alarm) => told(alarm, 'OK')));
+    const raised = ['parked-notifications', 'parked-ledger', 'blocked-ledger', 'gap-ledger', 'dead-letters-ledger'];
+    await Promise.all(raised.map((alarm) => told(alarm, 'OK')));
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
   });
@@ -350,15 +407,17 @@ describe('a monitor that is dead', () => {
     const FunctionName = output('MonitorFunctionName');
     await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
     const concerned = ['relay-silent', 'oldest-pending-age-analytics'];
+    const refused = 'throttles-monitor';
     try {
       for (const alarm of concerned) {
         const { NewStateReason } = await told(alarm, 'ALARM');
         expect(NewStateReason).toContain('missing (treated as breaching)');
       }
+      await told(refused, 'ALARM');
     } finally {
       await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
     }
-    await Promise.all(concerned.map((alarm) => told(alarm, 'OK')));
+    await Promise.all([...concerned, refused].map((alarm) => told(alarm, 'OK')));
   });
 });
 

@@ -72,6 +72,6 @@ export async function listen(
         await receive();
         return heard.find((told) => told.AlarmName === whole(name) && told.NewStateValue === state);
       },
-      20_000,
+      60_000,
     );
 }

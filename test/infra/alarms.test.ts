@@ -130,7 +130,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     }
     for (const [name, waitsFor, threshold] of [
       ['held-analytics', 'person', 0],
-      ['gap-analytics', 'turn', 900],
+      ['gap-analytics', 'turn', stage === 'local' ? 5 : 900],
     ] as const) {
       expect(named(name)).toMatchObject({
         MetricName: 'OldestHeldAge',
@@ -198,19 +198,35 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
   });
 
   it.each([
-    ['pending-ledger', { MetricName: 'Pending', Threshold: 100_000 }],
-    ['blocked-ledger', { MetricName: 'Blocked', Threshold: 1000 }],
-    ['queue-age-ledger', { Namespace: 'AWS/SQS', MetricName: 'ApproximateAgeOfOldestMessage', Threshold: 600 }],
+    ['pending-ledger', { MetricName: 'Pending', Threshold: stage === 'local' ? 10 : 100_000 }],
+    ['blocked-ledger', { MetricName: 'Blocked', Threshold: stage === 'local' ? 1 : 1000 }],
+    [
+      'queue-age-ledger',
+      {
+        Namespace: 'AWS/SQS',
+        MetricName: 'ApproximateAgeOfOldestMessage',
+        Threshold: stage === 'local' ? 10 : 600,
+      },
+    ],
     ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: 900, Statistic: 'Maximum' }],
-    ['errors-ledger', { Namespace: 'AWS/Lambda', MetricName: 'Errors', Threshold: 0, Statistic: 'Sum', Period: 300 }],
+    [
+      'errors-ledger',
+      {
+        Namespace: 'AWS/Lambda',
+        MetricName: 'Errors',
+        Threshold: 0,
+        Statistic: 'Sum',
+        Period: stage === 'local' ? 10 : 300,
+      },
+    ],
     ['throttles-api', { Namespace: 'AWS/Lambda', MetricName: 'Throttles', Threshold: 0, Statistic: 'Sum' }],
     // 90 percent of 180 s and of 5 minutes, which end by themselves after 150 s and 4 minutes; of the API's 25 s.
     ['duration-relay', { Namespace: 'AWS/Lambda', MetricName: 'Duration', Threshold: 162_000, Statistic: 'Maximum' }],
     ['duration-janitor', { Threshold: 270_000 }],
     ['duration-api', { Threshold: 22_500 }],
-    ['connections', { MetricName: 'ConnectionsUsed', Threshold: 80 }],
-    ['oldest-transaction', { MetricName: 'OldestTransactionAge', Threshold: 900 }],
-    ['snapshot-age', { MetricName: 'SnapshotAge', Threshold: 1_000_000 }],
+    ['connections', { MetricName: 'ConnectionsUsed', Threshold: stage === 'local' ? 40 : 80 }],
+    ['oldest-transaction', { MetricName: 'OldestTransactionAge', Threshold: stage === 'local' ? 10 : 900 }],
+    ['snapshot-age', { MetricName: 'SnapshotAge', Threshold: stage === 'local' ? 2_000 : 1_000_000 }],
     ['transaction-id-age', { MetricName: 'TransactionIdAge', Threshold: 500_000_000 }],
   ])('%s measures what it says against its threshold', (name, expected) => {
     expect(named(name)).toMatchObject({ ...expected, ComparisonOperator: 'GreaterThanThreshold' });

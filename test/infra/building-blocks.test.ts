@@ -14,11 +14,13 @@ import {
   type DatabaseConnection,
   EventConsumer,
   type EventConsumerProps,
+  ErasureLog,
   EventQueue,
   Outbox,
   OutboxDatabase,
   type OutboxDatabaseProps,
   type OutboxProps,
+  SealingKeys,
 } from '../../infra/index.ts';
 import { NodeFunction } from '../../infra/constructs/node-function.ts';
 import { defineCatalogue } from '../../shared/events/index.ts';
@@ -213,6 +215,31 @@ describe('a database that is there already', () => {
     expect(JSON.parse(variablesOf(functionOf(template, 'migrate'))['DATABASE_LOGINS'])).toEqual([
       { user: 'relay_task', roles: ['outbox_relay'], connections: 2 },
     ]);
+  });
+
+  it('gives a container the keys of its classes by its role, and says where they are', () => {
+    const { stack, database } = mine();
+    const made = database();
+    const keys = new SealingKeys(stack, 'Keys', { vaultName: 'shop', erasureLog: new ErasureLog(stack, 'Log') });
+    const task = new Role(stack, 'Task', { assumedBy: new ServicePrincipal('ecs-tasks.amazonaws.com') });
+    const sealing = { keys, seals: ['contact'] };
+    const variables = made.grantConnect(task, { user: 'shop_task', roles: ['outbox_writer'], sealing }, 2);
+    expect(variables).toMatchObject({ DATABASE_USER: 'shop_task', SEALING_VAULT: 'shop' });
+    expect(Object.keys(variables)).toEqual(expect.arrayContaining(['SEALING_KEY_ARN', 'SEALING_ERASURE_LOG']));
+    const template = Template.fromStack(stack);
+    expect(JSON.parse(variablesOf(functionOf(template, 'migrate'))['DATABASE_LOGINS'])).toEqual([
+      {
+        user: 'shop_task',
+        roles: ['outbox_writer', 'vault_writer'],
+        connections: 2,
+        vault: { reads: [], creates: ['contact'] },
+      },
+    ]);
+    const policies = JSON.stringify(template.findResources('AWS::IAM::Policy'));
+    expect(policies).toMatch(/"kms:GenerateDataKey".*"kms:EncryptionContext:class":\["contact"\]/);
+    expect(policies).toContain('"Roles":[{"Ref":"Task');
+    const service = new ServicePrincipal('ecs-tasks.amazonaws.com');
+    expect(() => made.grantConnect(service, { user: 'other', roles: [], sealing }, 2)).toThrow('has no role');
   });
 
   it('must be told what to install', () => {

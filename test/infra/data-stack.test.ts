@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Template } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
-import { emptyApp, type Resource, synthesise } from './synthesised.ts';
+import { roleOf, statementsOfRole } from './rights.ts';
+import { emptyApp, type Resource, synthesise, variablesOf } from './synthesised.ts';
 
 interface Inventory {
   /** How many resources of each type a stage has, both stacks together. */
@@ -36,7 +38,8 @@ describe.each(['dev', 'prod'] as const)('the inventory of stage %s', (stage) => 
 });
 
 describe.each(['dev', 'prod'] as const)('the network of stage %s', (stage) => {
-  const { resources } = synthesise(stage);
+  const stacks = synthesise(stage);
+  const { resources } = stacks;
   const subnets = resources('AWS::EC2::Subnet');
   const endpoints = resources('AWS::EC2::VPCEndpoint').map(([, { Properties }]) => Properties);
   const idsOf = (list: readonly unknown[], start: string): string[] =>
@@ -103,14 +106,27 @@ describe.each(['dev', 'prod'] as const)('the network of stage %s', (stage) => {
   it('puts every function of ours into it: that of the mails where there is a way out, the others where there is none', () => {
     const functions = resources('AWS::Lambda::Function').filter(([, { Properties }]) => Properties['VpcConfig']);
     expect(functions).toHaveLength(resources('AWS::Lambda::Function').length - 1);
-    for (const [id, { Properties }] of functions) {
-      const { SubnetIds, SecurityGroupIds } = Properties['VpcConfig'];
+    for (const [id, fn] of functions) {
+      const { SubnetIds, SecurityGroupIds } = fn.Properties['VpcConfig'];
       const mail = id.startsWith('Notifications');
+      const s3 = statementsOfRole(roleOf(fn), stacks).some(({ Action }) => JSON.stringify(Action).includes('"s3:'));
       expect(idsOf(SubnetIds, mail ? 'EgressSubnet' : 'IsolatedSubnet')).toHaveLength(stage === 'prod' ? 3 : 1);
       expect(SubnetIds).toHaveLength(stage === 'prod' ? 3 : 1);
       expect(idsOf(SecurityGroupIds, mail ? 'NetworkEgressFunctions' : 'NetworkFunctions')).toHaveLength(1);
-      expect(SecurityGroupIds).toHaveLength(1);
+      expect(idsOf(SecurityGroupIds, 'NetworkS3Functions')).toHaveLength(s3 && !mail ? 1 : 0);
+      expect(SecurityGroupIds).toHaveLength(s3 && !mail ? 2 : 1);
     }
+  });
+
+  it('lets functions send to the database and to endpoints; to other addresses those that use S3, and that of the mails', () => {
+    const anywhere = resources('AWS::EC2::SecurityGroup')
+      .filter(([, { Properties }]) => JSON.stringify(Properties['SecurityGroupEgress']).includes('0.0.0.0/0'))
+      .map(([id]) => id.replace(/[0-9A-F]{8}$/, ''));
+    expect(anywhere.toSorted()).toEqual(['NetworkEgressFunctions', 'NetworkS3Functions']);
+    const mailing = resources('AWS::Lambda::Function')
+      .filter(([, { Properties }]) => JSON.stringify(Properties['VpcConfig'] ?? '').includes('EgressFunctions'))
+      .map(([, fn]) => variablesOf(fn)['POWERTOOLS_SERVICE_NAME']);
+    expect(mailing).toEqual(['notifications']);
   });
 });
 
@@ -124,6 +140,18 @@ describe.each(['dev', 'prod'] as const)('the database of stage %s', (stage) => {
       [string, Resource],
     ];
     expect(Properties['EnableKeyRotation']).toBe(true);
+    const denied = (Properties['KeyPolicy'].Statement as { Effect: string; Action: unknown }[])
+      .filter(({ Effect }) => Effect === 'Deny')
+      .map(({ Action }) => Action);
+    // Without it neither the database nor a backup opens. Grants stay allowed: RDS makes them for itself.
+    expect(denied).toEqual(stage === 'prod' ? [['kms:DisableKey', 'kms:ScheduleKeyDeletion']] : []);
+    expect(Properties['PendingWindowInDays']).toBe(stage === 'prod' ? 30 : 7);
+    const told = resources('AWS::Events::Rule').find(([id]) => id.startsWith('KeyAtRiskStorage'))?.[1].Properties;
+    expect(JSON.stringify(told?.['EventPattern'])).toContain(key);
+    expect(told?.['EventPattern'].detail.eventName).toEqual(
+      expect.arrayContaining(['DisableKey', 'ScheduleKeyDeletion', 'PutKeyPolicy']),
+    );
+    expect(told?.['EventPattern'].detail.eventName).not.toContain('CreateGrant');
     expect(cluster.Properties).toMatchObject({
       Engine: 'aurora-postgresql',
       EngineVersion: expect.stringMatching(/^17\./),
@@ -151,6 +179,8 @@ describe.each(['dev', 'prod'] as const)('the database of stage %s', (stage) => {
       Parameters: {
         'rds.force_ssl': '1',
         idle_in_transaction_session_timeout: '60000',
+        log_statement: 'none',
+        log_min_error_statement: 'panic',
         log_parameter_max_length: '0',
         log_parameter_max_length_on_error: '0',
         log_error_verbosity: 'terse',
@@ -212,20 +242,23 @@ describe.each(['dev', 'prod'] as const)('the database of stage %s', (stage) => {
 });
 
 describe('what outlives its stack', () => {
+  const policiesOf = (template: Template): Set<string> =>
+    new Set(
+      Object.values(template.toJSON()['Resources'] as Record<string, Resource>).map(
+        ({ DeletionPolicy, UpdateReplacePolicy }) => `${DeletionPolicy}, when replaced ${UpdateReplacePolicy}`,
+      ),
+    );
+
   it('in prod is everything of the data stack, its network included; stacks cannot be deleted before they are unprotected', () => {
     const app = emptyApp();
     const { data } = synthesise('prod', app);
-    for (const [id, { DeletionPolicy }] of Object.entries(data.toJSON()['Resources'] as Record<string, Resource>)) {
-      expect({ id, DeletionPolicy }).toEqual({ id, DeletionPolicy: 'Retain' });
-    }
+    expect(policiesOf(data)).toEqual(new Set(['Retain, when replaced Retain']));
     const stacks = app.synth().stacks;
     expect(stacks.map(({ terminationProtection }) => terminationProtection)).toEqual([true, true]);
   });
 
   it('in dev is nothing', () => {
     const { data } = synthesise('dev');
-    for (const [id, { DeletionPolicy }] of Object.entries(data.toJSON()['Resources'] as Record<string, Resource>)) {
-      expect({ id, DeletionPolicy }).toEqual({ id, DeletionPolicy: 'Delete' });
-    }
+    expect(policiesOf(data)).toEqual(new Set(['Delete, when replaced Delete']));
   });
 });

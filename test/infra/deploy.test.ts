@@ -204,7 +204,7 @@ describe('what the list of a removal says', () => {
     expect(all.filter((it) => /Retain|Snapshot/.test(it))).toEqual([]);
     expect(resources('AWS::S3::Bucket').map(([id]) => id)).toEqual([expect.stringMatching(/^KeysErasures|^Erasures/)]);
     const windows = resources('AWS::KMS::Key').map(([, { Properties }]) => Properties['PendingWindowInDays'] ?? 30);
-    expect(windows.toSorted((a, b) => a - b)).toEqual([7, 30]);
+    expect(windows.toSorted((a, b) => a - b)).toEqual([7, 7]);
     expect(removalOf({ stage: 'dev' }).first).toHaveLength(1);
   });
 

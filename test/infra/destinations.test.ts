@@ -1,6 +1,8 @@
 import { Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { EventBus, type IEventBus } from 'aws-cdk-lib/aws-events';
+import type { CfnFunction } from 'aws-cdk-lib/aws-lambda';
+import { Queue } from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
 import { describe, expect, it } from 'vitest';
 import { BusToQueue, EventQueue, Outbox, OutboxDatabase } from '../../infra/index.ts';
@@ -25,6 +27,28 @@ function told(destination: (scope: Construct) => EventQueue | IEventBus): string
 }
 
 const bus = (arn: string) => (scope: Construct) => EventBus.fromEventBusArn(scope, 'Bus', arn);
+
+describe('the concurrency of a relay', () => {
+  const relayWith = (reservedConcurrency: number) => {
+    const stack = new Stack(emptyApp(), 'Mine');
+    const database = new OutboxDatabase(stack, 'Database', {
+      connection: { host: '127.0.0.1', port: 5432, name: 'shop', auth: { kind: 'password', password: 'p' } },
+      migrateEntry: 'functions/migrate/index.ts',
+      migrator: 'sealed_migrator',
+    });
+    const { relayFunction } = new Outbox(stack, 'Outbox', {
+      database,
+      destinations: { there: new Queue(stack, 'Queue') },
+      reservedConcurrency,
+    });
+    return stack.resolve((relayFunction.node.defaultChild as CfnFunction).reservedConcurrentExecutions) as unknown;
+  };
+
+  it('is kept for it where somebody asks, and is enough for all runs that may overlap', () => {
+    expect(relayWith(4)).toBe(4);
+    expect(() => relayWith(3)).toThrow('reservedConcurrency is 3, and 4 runs of the relay may overlap');
+  });
+});
 
 describe('a destination of an outbox in a stack of one’s own', () => {
   it('a bus of the same account and region is called by its name', () => {

@@ -1,5 +1,5 @@
 import { Duration, Stack } from 'aws-cdk-lib';
-import { Match, Template } from 'aws-cdk-lib/assertions';
+import { Template } from 'aws-cdk-lib/assertions';
 import { SecurityGroup, Subnet, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { AccountRootPrincipal, Role } from 'aws-cdk-lib/aws-iam';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ import {
   type OutboxNetworkProps,
 } from '../../infra/index.ts';
 import { regionalAuthorities } from '../../infra/constructs/certificate-authorities.ts';
-import { emptyApp, synthesise } from './synthesised.ts';
+import { emptyApp, type Resource, synthesise } from './synthesised.ts';
 
 const env = { account: '123456789012', region: 'eu-central-1' };
 const ZONES = ['eu-central-1a', 'eu-central-1b'];
@@ -76,9 +76,46 @@ describe('a network of your own', () => {
     network(() => ({ egress: true })).resourceCountIs('AWS::EC2::NatGateway', 1);
   });
 
-  it('lets functions send to the addresses of S3 alone, where somebody says which they are', () => {
+  it('has as many gateways as are asked for, each in a zone of its own, and no more than zones', () => {
+    const gateways = network(() => ({ egress: true, natGateways: 2 })).findResources('AWS::EC2::NatGateway');
+    const subnets = Object.values(gateways).map(({ Properties }) => JSON.stringify(Properties['SubnetId']));
+    expect(new Set(subnets).size).toBe(2);
+    expect(() => network(() => ({ egress: true, natGateways: 3 }))).toThrow('natGateways is 3, and there are 2 zones');
+  });
+
+  it.each([
+    ['to any address where it has its own way to AWS', {}, ['0.0.0.0/0']],
+    ['to its endpoints and nothing else where they are named', { endpoints: 'sg-2' }, []],
+  ])('lets functions of an existing VPC send %s', (_about, { endpoints }: { endpoints?: string }, expected) => {
+    const template = network((stack) => ({
+      s3PrefixList: 'pl-1',
+      existing: existing(stack, {
+        ...(endpoints !== undefined && {
+          endpointGroup: SecurityGroup.fromSecurityGroupId(stack, 'Endpoints', endpoints),
+        }),
+      }),
+    }));
+    const groups = Object.values(template.findResources('AWS::EC2::SecurityGroup'));
+    const addresses = groups
+      .flatMap(({ Properties }) => Properties['SecurityGroupEgress'] as { CidrIp?: string; IpProtocol: string }[])
+      .flatMap(({ CidrIp, IpProtocol }) => (IpProtocol === 'tcp' && CidrIp !== undefined ? [CidrIp] : []));
+    expect(addresses).toEqual(expected);
+    const rule = { FromPort: 443, ToPort: 443 };
+    template.resourcePropertiesCountIs(
+      'AWS::EC2::SecurityGroupEgress',
+      { ...rule, DestinationSecurityGroupId: 'sg-2' },
+      expected.length === 0 ? 1 : 0,
+    );
+    template.resourcePropertiesCountIs(
+      'AWS::EC2::SecurityGroupIngress',
+      { ...rule, GroupId: 'sg-2' },
+      expected.length === 0 ? 1 : 0,
+    );
+  });
+
+  it('lets functions that use S3 send to its addresses alone, where somebody says which they are', () => {
     const groups = network(() => ({ s3PrefixList: 'pl-1' })).findResources('AWS::EC2::SecurityGroup', {
-      Properties: { GroupDescription: Match.stringLikeRegexp('^Functions') },
+      Properties: { GroupDescription: 'Functions that also use S3' },
     });
     expect(Object.values(groups).map(({ Properties }) => Properties['SecurityGroupEgress'])).toEqual([
       [
@@ -123,6 +160,22 @@ describe('a cluster of your own', () => {
     ['a maximum below its minimum', { capacity: { min: 4, max: 2 } }, /capacity is 4 to 2/],
   ])('is refused as %s', (_about, props, complaint) => {
     expect(() => cluster(props)).toThrow(complaint);
+  });
+
+  it('has a key that can be neither disabled nor deleted but by the principal that is named, unless the cluster itself may be deleted', () => {
+    const breakGlassArn = 'arn:aws:iam::123456789012:role/break-glass';
+    const denied = (props: Partial<OutboxClusterProps>) => {
+      const [{ Properties }] = Object.values(
+        Template.fromStack(Stack.of(cluster(props))).findResources('AWS::KMS::Key'),
+      ) as [Resource];
+      return (Properties['KeyPolicy'].Statement as { Effect: string; Condition?: unknown }[])
+        .filter(({ Effect }) => Effect === 'Deny')
+        .map(({ Condition }) => Condition);
+    };
+    expect(denied({})).toEqual([undefined]);
+    expect(denied({ breakGlassArn })).toEqual([{ ArnNotEquals: { 'aws:PrincipalArn': breakGlassArn } }]);
+    expect(denied({ deletionProtection: false })).toEqual([]);
+    expect(() => cluster({ breakGlassArn: 'arn:aws:sts::123456789012:assumed-role/a/b' })).toThrow(/not of a session/);
   });
 
   it('is refused in one zone', () => {

@@ -17,6 +17,7 @@ type Properties = Readonly<Record<string, any>>;
 export interface Resource {
   readonly Properties: Properties;
   readonly DeletionPolicy?: string;
+  readonly UpdateReplacePolicy?: string;
   readonly DependsOn?: readonly string[];
 }
 

@@ -61,7 +61,7 @@ export const DATABASE_FAULTS: Readonly<Record<string, Record<keyof typeof NOT_CO
   ),
   'it refuses an expired token (28000)': row(NOT_CONNECTED, [[DATABASE, 'refuses the token']]),
   'its name does not resolve': row(NOT_CONNECTED, [[DATABASE, 'has a name that does not resolve']]),
-  'it fails over: all connections are cut, then it takes no writes for a while (25006)': row(
+  'it fails over: all connections are cut, then it takes no writes for 30 seconds (25006)': row(
     { ...NOT_CONNECTED, monitor: 'measures', operator: 'says so' },
     [[DATABASE, 'fails as long as that lasts, and works right afterwards, in the same process']],
     {
@@ -152,7 +152,7 @@ export const AWS_FAULTS: Readonly<Record<string, ReturnType<typeof awsRow>>> = {
   ),
   'the credentials expire in the middle of a run': {
     relay: { does: 'waits', shown: [[UNUSABLE, 'found in the middle of a run']] },
-    ...row({ janitor: 'fails', operator: 'says so' }, [[AWS, 'says that the credentials have expired']]),
+    ...row({ janitor: 'fails', operator: 'says so' }, [[AWS, 'answered until then, says so']]),
     ...row({ consumers: 'go on with keys in memory', api: 'goes on with keys in memory' }, [
       [KEYS, 'the credentials have expired'],
       ['test/unit/sealing/keyring.test.ts', 'is used up to an hour while KMS says'],

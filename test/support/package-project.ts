@@ -42,7 +42,10 @@ function otherNode(): string | undefined {
     .find((path) => existsSync(path) && realpathSync(path) !== own);
 }
 
-/** What the example needs for its stack, as the repository has it. */
+/**
+ * What the example needs for its stack: linked to the repository's own instead of installed, which would take a minute and 200 MB each time. So the project is fresh but for these three: that
+ * the package works with the versions of its peers which npm would choose today, its manifest's ranges say and no test does.
+ */
 const LINKED = ['aws-cdk-lib', 'constructs', 'esbuild'];
 
 /** Where the machine has no other one. */

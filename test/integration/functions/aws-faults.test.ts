@@ -21,11 +21,19 @@ const context = { awsRequestId: 'r', functionName: 'f', getRemainingTimeInMillis
 /** How AWS answers each call. */
 type Answer = { readonly status: number; readonly type: string } | 'silent' | 'broken';
 let answer: Answer = 'broken';
+/** What is answered well before that: bodies, one for each call. */
+let before: string[] = [];
 let calls = 0;
 
 const server = createServer((request, response) => {
   calls += 1;
   request.resume();
+  const good = before.shift();
+  if (good !== undefined) {
+    response.writeHead(200, { 'content-type': 'application/x-amz-json-1.0' });
+    response.end(good);
+    return;
+  }
   if (answer === 'silent') {
     // Nobody answers, and the time that the caller gives it is over at once.
     setImmediate(() => vi.advanceTimersByTime(15_000));
@@ -153,12 +161,31 @@ describe.each(Object.entries(SERVICES))('%s', (_, { user, endpoint, more, run, e
     if (how !== 'no such name') answer = how;
     if (how === 'silent') vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true });
     const host = how === 'no such name' ? 'nowhere.invalid' : '127.0.0.1';
-    const before = calls;
+    const sofar = calls;
     setEnvironment(user, { ...more, [endpoint]: `http://${host}:${port}` });
     expect(await run()).toBe(ends);
-    if (how !== 'no such name') expect(calls).toBeGreaterThan(before);
+    if (how !== 'no such name') expect(calls).toBeGreaterThan(sofar);
     // What is not in the archive stays where it is.
     expect((await remaining(owner)).events).toHaveLength(1);
+  });
+});
+
+describe('credentials that expire in the middle of a run', () => {
+  const base64 = (bytes: number): string => Buffer.alloc(bytes, 1).toString('base64');
+
+  it.each([
+    ['the operator, whose queue', '{"Attributes":{"ApproximateNumberOfMessages":"1"}}'],
+    ['the janitor, whose KMS', JSON.stringify({ CiphertextBlob: base64(64), Plaintext: base64(32), KeyId: 'key' })],
+  ] as const)('%s answered until then, says so', async (name, first) => {
+    vi.resetModules();
+    const { user, endpoint, more, run, ends } = SERVICES[name];
+    before = [first];
+    answer = { status: 403, type: 'ExpiredTokenException' };
+    const sofar = calls;
+    setEnvironment(user, { ...more, [endpoint]: `http://127.0.0.1:${port}` });
+    expect(await run()).toBe(ends);
+    expect(calls - sofar).toBeGreaterThan(1);
+    expect(before).toEqual([]);
   });
 });
 
