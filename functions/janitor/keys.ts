@@ -1,4 +1,3 @@
-import { KMS } from '@aws-sdk/client-kms';
 import type pg from 'pg';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
 import { systemClock } from '../../shared/outbox/index.ts';
@@ -13,6 +12,7 @@ import {
   type VaultPool,
 } from '../../shared/sealing/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
+import { kmsCalls } from '../kms.ts';
 import type { JanitorSealing } from './config.ts';
 
 /** What an operator may ask of a run, as the event of an invocation: `{"rotate": ["contact"]}`. */
@@ -72,7 +72,7 @@ interface RotateKeys {
 /** Never rejects: what fails is logged, and old rows are deleted all the same. */
 export async function rotateKeys(options: RotateKeys): Promise<Pick<RotationReport, 'failed'>> {
   const { client, sealing, request, budgetMs, rest, log, metrics } = options;
-  const kmsClient = new KMS({
+  const kmsClient = kmsCalls({
     maxAttempts: 2,
     requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   });

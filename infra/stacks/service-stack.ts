@@ -6,6 +6,7 @@ import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import { defineErasable } from '../../shared/sealing/index.ts';
+import { SAMPLE_FUNCTIONS } from '../functions.ts';
 import {
   ConsumerAlarms,
   DatabaseAlarms,
@@ -81,7 +82,7 @@ export class ServiceStack extends Stack {
     const database = new OutboxDatabase(this, 'Database', {
       ...defaults,
       connection: props.database,
-      migrateEntry: 'functions/migrate/index.ts',
+      migrateEntry: SAMPLE_FUNCTIONS.migrate,
       migrator: MIGRATOR,
       migrations: props.migrations,
       ...(maxConnections !== undefined && { maxConnections }),
@@ -95,7 +96,7 @@ export class ServiceStack extends Stack {
     const ledger = new EventConsumer(this, 'Ledger', {
       ...defaults,
       consumer: 'ledger',
-      entry: 'functions/sample/ledger/index.ts',
+      entry: SAMPLE_FUNCTIONS.ledger,
       source: ledgerQueue,
       database,
       login: {
@@ -108,7 +109,7 @@ export class ServiceStack extends Stack {
     const analytics = new EventConsumer(this, 'Analytics', {
       ...defaults,
       consumer: 'analytics',
-      entry: 'functions/sample/analytics/index.ts',
+      entry: SAMPLE_FUNCTIONS.analytics,
       source: analyticsQueue,
       database,
       login: { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
@@ -119,7 +120,7 @@ export class ServiceStack extends Stack {
       // A mail provider is on the internet, or else reached from inside the VPC.
       network: network?.functionsWithEgress ?? network?.functions,
       consumer: 'notifications',
-      entry: 'functions/sample/notifications/index.ts',
+      entry: SAMPLE_FUNCTIONS.notifications,
       source: notificationsQueue,
       database,
       login: {
@@ -132,7 +133,7 @@ export class ServiceStack extends Stack {
     });
     const invoices = new EventApi(this, 'Invoices', {
       ...defaults,
-      entry: 'functions/sample/api/index.ts',
+      entry: SAMPLE_FUNCTIONS.api,
       routes: [
         'POST /invoices',
         'POST /invoices/search',
