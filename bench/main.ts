@@ -6,10 +6,12 @@
  *   npm run bench -- consumer                       what an effect costs, and held events
  *   npm run bench -- janitor --quick                pruning under load
  *   npm run bench -- sealing                        what a sealed value costs, and its keys
- *   npm run bench -- cold-import                    what a cold start costs
+ *   npm run bench -- aws                            cdk synth, and what a cold start costs, against their goals
+ *   npm run bench -- cold-import                    what a cold start costs, with source maps too
  *
  * How each is measured: docs/benchmarks.md.
  */
+import { awsBenchmarks } from './aws/index.ts';
 import { consumerBenchmarks } from './consumer/index.ts';
 import type { Benchmark } from './harness/benchmark.ts';
 import { readOptions, UsageError } from './harness/options.ts';
@@ -23,6 +25,7 @@ const SUBJECTS: Readonly<Record<string, readonly Benchmark[]>> = {
   consumer: consumerBenchmarks,
   janitor: janitorBenchmarks,
   sealing: sealingBenchmarks,
+  aws: awsBenchmarks,
 };
 
 const listed = Object.entries(SUBJECTS).map(
@@ -30,7 +33,7 @@ const listed = Object.entries(SUBJECTS).map(
     `Benchmarks of the ${subject}:\n${benchmarks.map(({ name, what }) => `  ${name.padEnd(14)}${what}`).join('\n')}`,
 );
 
-const USAGE = `Usage: npm run bench -- relay|consumer|janitor|sealing [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
+const USAGE = `Usage: npm run bench -- relay|consumer|janitor|sealing|aws [--quick] [--only NAME,…] [--json FILE] [--report FILE] [--profile]
        npm run bench -- cold-import [runs]
 
   --quick        a tenth of the sizes: shows that everything works, its numbers are rough
@@ -50,7 +53,7 @@ try {
   else if (benchmarks !== undefined) process.exitCode = await runBenchmarks(readOptions(args, benchmarks));
   else if (subject === 'cold-import') {
     const { coldImport } = await import('./cold-import.ts');
-    coldImport(Number(args[0] ?? 11));
+    await coldImport(Number(args[0] ?? 11));
   } else throw new UsageError(`There is no benchmark of "${subject}".`);
 } catch (error) {
   if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);

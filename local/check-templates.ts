@@ -34,7 +34,7 @@ async function synthesised(supervisor: Supervisor, stage: string): Promise<reado
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
   const flags = (JSON.parse(readFileSync(join(ROOT, 'cdk.json'), 'utf8')) as { context: object }).context;
-  const given = { stage, region: REGION, mailProvider: 'https://mail.example.com' };
+  const given = { stage, region: REGION, mailProvider: 'https://mail.example.com', validate: 'cloudformation' };
   const app = supervisor.start({
     name: `synth-${stage}`,
     file: process.execPath,

@@ -1,5 +1,5 @@
 /** Makes the package that others install, in `dist/package`: `npm run build`. */
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundle, OWN_FUNCTIONS } from '../infra/constructs/bundle.ts';
 import { runChild } from './child.ts';
@@ -20,7 +20,10 @@ function buildFunctions(): string[] {
   return (Object.keys(OWN_FUNCTIONS) as (keyof typeof OWN_FUNCTIONS)[]).flatMap((own) => {
     const folder = join(output, 'functions', own);
     bundle({ own }, folder);
-    return (JSON.parse(readFileSync(join(folder, 'index.mjs.map'), 'utf8')) as { sources: string[] }).sources;
+    const maps = readdirSync(folder).filter((name) => name.endsWith('.map'));
+    return maps.flatMap(
+      (name) => (JSON.parse(readFileSync(join(folder, name), 'utf8')) as { sources: string[] }).sources,
+    );
   });
 }
 

@@ -1,9 +1,9 @@
-import { S3 } from '@aws-sdk/client-s3';
 import { createPool, type DatabaseConfig } from '../../shared/database/index.ts';
 import type { Walk } from '../../shared/retention/index.ts';
 import { type ErasureLog, erasureWalk, folderErasureLog, s3ErasureLog } from '../../shared/sealing/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
 import { announceErased } from '../erasure.ts';
+import { s3Calls } from '../s3.ts';
 import type { ErasureConfig } from './config.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,7 +19,7 @@ export function openErasures(
   }: { readonly database: DatabaseConfig; readonly log: Log; readonly metrics: Metrics; readonly env: Environment },
 ): { readonly walk: Walk; readonly log: ErasureLog; close(): Promise<void> } {
   const pool = createPool(database, { max: 1, applicationName: 'janitor', statementTimeoutMs: 20_000, log });
-  const client = new S3({
+  const client = s3Calls({
     maxAttempts: 3,
     requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
     // An endpoint of one's own has no host name for each bucket.

@@ -1,4 +1,3 @@
-import { KMS } from '@aws-sdk/client-kms';
 import type pg from 'pg';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
 import { systemClock } from '../../shared/outbox/index.ts';
@@ -18,6 +17,7 @@ import {
   type VaultPool,
 } from '../../shared/sealing/index.ts';
 import type { Log, Metrics } from '../../shared/telemetry/index.ts';
+import { kmsCalls } from '../kms.ts';
 import type { JanitorSealing } from './config.ts';
 
 /**
@@ -85,7 +85,7 @@ interface LookAfterKeys {
  */
 export async function lookAfterKeys(options: LookAfterKeys): Promise<{ readonly failed: boolean }> {
   const { client, sealing, budgetMs, rest, log, metrics, erasures } = options;
-  const kmsClient = new KMS({
+  const kmsClient = kmsCalls({
     maxAttempts: 2,
     requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   });

@@ -37,7 +37,7 @@ export function deployPlan(order: Order, { stage, account, region }: Target): De
           '--quiet',
           '--output',
           assembly,
-          ...contextOf({ ...order.context, stage, account, region }),
+          ...contextOf({ ...order.context, stage, account, region, validate: 'cloudformation' }),
         ],
       },
     ],

@@ -6,6 +6,7 @@ import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import { type Classes, type DeclaredIndex, defineErasable } from '../../shared/sealing/index.ts';
+import { SAMPLE_FUNCTIONS } from '../functions.ts';
 import {
   ConsumerAlarms,
   DatabaseAlarms,
@@ -99,7 +100,7 @@ export class ServiceStack extends Stack {
     const database = new OutboxDatabase(this, 'Database', {
       ...defaults,
       connection: props.database,
-      migrateEntry: 'functions/migrate/index.ts',
+      migrateEntry: SAMPLE_FUNCTIONS.migrate,
       migrator: MIGRATOR,
       migrations: props.migrations,
       ...(maxConnections !== undefined && { maxConnections }),
@@ -113,7 +114,7 @@ export class ServiceStack extends Stack {
     const ledger = new EventConsumer(this, 'Ledger', {
       ...withS3,
       consumer: 'ledger',
-      entry: 'functions/sample/ledger/index.ts',
+      entry: SAMPLE_FUNCTIONS.ledger,
       source: ledgerQueue,
       database,
       login: {
@@ -126,7 +127,7 @@ export class ServiceStack extends Stack {
     const analytics = new EventConsumer(this, 'Analytics', {
       ...defaults,
       consumer: 'analytics',
-      entry: 'functions/sample/analytics/index.ts',
+      entry: SAMPLE_FUNCTIONS.analytics,
       source: analyticsQueue,
       database,
       login: { user: 'sealed_analytics', roles: ['sample_analytics', 'inbox_consumer'] },
@@ -137,7 +138,7 @@ export class ServiceStack extends Stack {
       // A mail provider is on the internet, or else reached from inside the VPC.
       network: network?.functionsWithEgress ?? network?.functionsWithS3,
       consumer: 'notifications',
-      entry: 'functions/sample/notifications/index.ts',
+      entry: SAMPLE_FUNCTIONS.notifications,
       source: notificationsQueue,
       database,
       login: {
@@ -150,7 +151,7 @@ export class ServiceStack extends Stack {
     });
     const invoices = new EventApi(this, 'Invoices', {
       ...withS3,
-      entry: 'functions/sample/api/index.ts',
+      entry: SAMPLE_FUNCTIONS.api,
       routes: [
         'POST /invoices',
         'POST /invoices/search',

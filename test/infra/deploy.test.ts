@@ -41,7 +41,7 @@ const CDK = 'node node_modules/aws-cdk/bin/cdk';
 const GENERATE = 'node scripts/generate.ts';
 const SYNTH =
   `${CDK} synth --quiet --output cdk.out/dev -c stage=dev -c account=111122223333 -c region=eu-central-1 ` +
-  '-c mailProvider=https://mail.example.com';
+  '-c mailProvider=https://mail.example.com -c validate=cloudformation';
 const DIFF = `${CDK} diff --app cdk.out/dev`;
 const DEPLOY = `${CDK} deploy --all --app cdk.out/dev --require-approval never`;
 
@@ -115,7 +115,7 @@ describe('npm run deploy', () => {
     const { told, world } = scene({ context });
     expect(await deploy(['--region=eu-central-1', '--yes'], world)).toBe(0);
     expect(told.ran[1]).toBe(
-      `${CDK} synth --quiet --output cdk.out/prod -c region=eu-central-1 -c stage=prod -c account=111122223333`,
+      `${CDK} synth --quiet --output cdk.out/prod -c region=eu-central-1 -c stage=prod -c account=111122223333 -c validate=cloudformation`,
     );
   });
 

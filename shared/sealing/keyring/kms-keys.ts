@@ -1,11 +1,29 @@
-import type { KMS } from '@aws-sdk/client-kms';
+import type {
+  DecryptCommandInput,
+  DecryptCommandOutput,
+  EncryptCommandInput,
+  EncryptCommandOutput,
+  GenerateDataKeyCommandInput,
+  GenerateDataKeyCommandOutput,
+} from '@aws-sdk/client-kms';
 import { SealingError, type SealingErrorCode } from '../errors.ts';
 import type { Kms, KmsContext } from './kms.ts';
 import { isSameKmsKey } from './kms-key-arn.ts';
 
+interface CallOptions {
+  readonly abortSignal: AbortSignal;
+}
+
+/** What is asked of AWS KMS: the SDK's `KMS`, or a part of it that bundles smaller. */
+export interface KmsCalls {
+  generateDataKey(input: GenerateDataKeyCommandInput, options: CallOptions): Promise<GenerateDataKeyCommandOutput>;
+  encrypt(input: EncryptCommandInput, options: CallOptions): Promise<EncryptCommandOutput>;
+  decrypt(input: DecryptCommandInput, options: CallOptions): Promise<DecryptCommandOutput>;
+}
+
 export interface KmsKeysOptions {
   /** With `maxAttempts: 1`: whoever waits for keys decides whether to try again. */
-  readonly client: Pick<KMS, 'generateDataKey' | 'encrypt' | 'decrypt'>;
+  readonly client: KmsCalls;
   /** ARN of the symmetric KMS key that wraps. No alias: it may come to mean another key. */
   readonly keyArn: string;
   /** A call that takes longer is given up. Milliseconds; default: 3,000. */
@@ -78,7 +96,7 @@ function contextOf({ vault, class: className, version, purpose }: KmsContext): R
   return { vault, class: className, version, purpose };
 }
 
-async function ask<T>(timeoutMs: number, call: (options: { abortSignal: AbortSignal }) => Promise<T>): Promise<T> {
+async function ask<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
   const abortSignal = AbortSignal.timeout(timeoutMs);
   try {
     return await call({ abortSignal });
