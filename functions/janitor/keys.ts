@@ -78,7 +78,7 @@ export async function rotateKeys(options: RotateKeys): Promise<Pick<RotationRepo
   });
   const kms = kmsKeys({ client: kmsClient, keyArn: sealing.keyArn, timeoutMs: 8_000 });
   // A connection of its own, in no transaction: what it does is committed at once, as with a pool.
-  const pool: VaultPool = { totalCount: 1, query: (text, values) => client.query(text, values) };
+  const pool: VaultPool = { totalCount: 1, query: (...given) => client.query(...given) };
   const ports = { name: sealing.vault, vault: postgresRotation(client), keys: postgresVault(pool), kms };
   let failed = false;
   const failure = (message: string, fields: object, error: unknown): void => {
