@@ -19,9 +19,9 @@ const SALTS = 8;
  * snapshots do, would copy salts that are still to be used.
  */
 export function saltsForNow(): Random {
-  let drawn = new Uint8Array();
+  let drawn: Uint8Array = Buffer.alloc(0);
   return (bytes) => {
-    if (drawn.length < bytes) drawn = randomFillSync(new Uint8Array(Math.max(bytes, SALTS * SALT_BYTES)));
+    if (drawn.length < bytes) drawn = randomSalt(Math.max(bytes, SALTS * SALT_BYTES));
     const salt = drawn.subarray(0, bytes);
     drawn = drawn.subarray(bytes);
     return salt;

@@ -72,7 +72,7 @@ export interface PostgresVaultOptions {
   readonly restricted?: boolean;
   /**
    * Whether each connection keeps the plan of the statement that reads keys, under a name: planning it takes three times as long as running it. Default: true.
-   * Behind a pooler that does not know of named statements, such as PgBouncer before 1.21, it must be false; RDS Proxy shares its connections only then.
+   * Behind a pooler that does not know of named statements, such as PgBouncer before 1.21 or with `max_prepared_statements = 0`, it must be false; RDS Proxy shares its connections only then.
    */
   readonly named?: boolean;
 }
