@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { catalogueRows, defineCatalogue } from '../../shared/events/index.ts';
 import { createOutbox, type Outbox, type Writer } from '../../shared/outbox/index.ts';
 import { createKeyring, type Keyring, postgresVault, type Vault } from '../../shared/sealing/index.ts';
 import { compileCatalogue } from '../../test/support/compile-catalogue.ts';
+import { countedPool } from '../harness/counted-pool.ts';
 import { type LocalKms, localKms } from '../harness/local-kms.ts';
+import { cpuOf } from '../harness/server-cpu.ts';
 import type { BenchDatabase, BenchServer } from '../harness/server.ts';
 import { BUSINESS_TABLES, businessTransaction } from '../relay/append.ts';
 
@@ -68,6 +70,8 @@ export interface PersonBench {
   readonly database: BenchDatabase;
   readonly pool: pg.Pool;
   readonly kms: LocalKms;
+  /** What this process and the server behind its connections have had of cores. */
+  cpuSeconds(): number;
   /** As a process of its own would have it: with nothing in memory. */
   process(): { readonly outbox: PersonOutbox; readonly keyring: Keyring; readonly vault: CountedVault };
   end(): Promise<void>;
@@ -80,13 +84,16 @@ export async function personBench(server: BenchServer): Promise<PersonBench> {
   await owner.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(definition))]);
   await owner.query(`${BUSINESS_TABLES}; grant select, insert, update on customer, business_invoice to sealed_sealer`);
   await owner.query(`select vault.set_access('sealed_sealer', '{}', '{contact,tax}')`);
-  const pool = new pg.Pool({ ...database.connection('sealed_sealer'), max: 8 });
-  pool.on('error', () => {});
+  const { pool, serverProcesses } = countedPool({ ...database.connection('sealed_sealer'), max: 8 });
   const kms = localKms();
   return {
     database,
     pool,
     kms,
+    cpuSeconds() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6 + cpuOf(serverProcesses);
+    },
     process() {
       const vault = countedVault(pool);
       const keyring = createKeyring({ name: 'bench', vault, kms });

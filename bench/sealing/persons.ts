@@ -46,6 +46,13 @@ async function load(persons: PersonBench, outbox: PersonOutbox, seconds: number,
   return times;
 }
 
+/** Milliseconds of CPU that an event takes, in this process and the server's. */
+async function cpuOfEvent(persons: PersonBench, work: () => Promise<number[]>): Promise<[number[], number]> {
+  const before = persons.cpuSeconds();
+  const times = await work();
+  return [times, ((persons.cpuSeconds() - before) * 1000) / times.length];
+}
+
 async function measure(bench: Bench, persons: PersonBench): Promise<Figure[]> {
   const all = sized(bench, 100_000);
   const seconds = sized(bench, 20);
@@ -60,12 +67,15 @@ async function measure(bench: Bench, persons: PersonBench): Promise<Figure[]> {
 
   const ratios: number[] = [];
   const p99: { warm: number[]; cold: number[] } = { warm: [], cold: [] };
+  const cpu: { warm: number[]; cold: number[] } = { warm: [], cold: [] };
   cold.vault.reads = 0;
   const callsBefore = persons.kms.calls.length;
   let written = 0;
   for (let n = 0; n < ROUNDS; n += 1) {
-    const ofWarm = await load(persons, warm.outbox, seconds, () => random(WARM));
-    const ofCold = await load(persons, cold.outbox, seconds, () => random(all));
+    const [ofWarm, warmCpu] = await cpuOfEvent(persons, () => load(persons, warm.outbox, seconds, () => random(WARM)));
+    const [ofCold, coldCpu] = await cpuOfEvent(persons, () => load(persons, cold.outbox, seconds, () => random(all)));
+    cpu.warm.push(warmCpu);
+    cpu.cold.push(coldCpu);
     written += ofCold.length;
     p99.warm.push(quantile(ofWarm, 0.99));
     p99.cold.push(quantile(ofCold, 0.99));
@@ -82,6 +92,8 @@ async function measure(bench: Bench, persons: PersonBench): Promise<Figure[]> {
     { name: '  append p99 ÷ of persons in memory', value: median(ratios), unit: '×', goal: { atMost: 1.3 } },
     { name: '  append p99', value: median(p99.cold), unit: 'ms' },
     { name: '  append p99, persons in memory', value: median(p99.warm), unit: 'ms' },
+    { name: '  CPU of an event, process and server', value: median(cpu.cold), unit: 'ms' },
+    { name: '  CPU of an event, persons in memory', value: median(cpu.warm), unit: 'ms' },
     { name: '  calls of KMS', value: persons.kms.calls.length - callsBefore, unit: 'calls' },
   ];
 }

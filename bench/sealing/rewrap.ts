@@ -2,6 +2,7 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { subjectKey, wrapSubjectKey } from '../../shared/sealing/index.ts';
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
+import { coresInUse } from '../harness/cores.ts';
 import { type Figure, median, quantile } from '../harness/figure.ts';
 import { startChild } from '../harness/process.ts';
 import type { BenchDatabase, Connection } from '../harness/server.ts';
@@ -94,16 +95,20 @@ async function run(bench: Bench): Promise<Figure[]> {
     await load(3);
 
     bench.note('the load alone');
+    const coresAlone = coresInUse();
     const before = await load(ALONE_SECONDS);
+    const busyAlone = coresAlone();
     bench.note('beside it, first for a moment: what is ended goes on');
     const first = await rewrapIn(database, { vault, branches, budgetMs: 1_000 });
     const rewrapping = rewrapIn(database, { vault, branches, budgetMs: MOST_SECONDS * 1000 });
+    const coresBeside = coresInUse();
     const beside: Written[] = [];
     let over = false;
     void rewrapping.finally(() => (over = true)).catch(() => {});
     // oxlint-disable-next-line no-unmodified-loop-condition -- the other process ends it
     while (!over) beside.push(...(await load(5)));
     const second = await rewrapping;
+    const busyBeside = coresBeside();
     bench.note('the load alone again');
     await load(6);
     const after = await load(ALONE_SECONDS);
@@ -138,6 +143,8 @@ async function run(bench: Bench): Promise<Figure[]> {
       { name: '  p50 without', value: median(alone), unit: 'ms' },
       { name: '  keys', value: rewrapped / elapsed, unit: '/s' },
       { name: '  wrapped before it was ended, and not again', value: first.rewrapped, unit: 'keys' },
+      { name: '  cores in use meanwhile', value: busyBeside, unit: 'cores' },
+      { name: '  cores in use without', value: busyAlone, unit: 'cores' },
       { name: '  processor of the janitor', value: cpuSeconds / elapsed, unit: 'cores' },
     ];
   } finally {

@@ -91,7 +91,7 @@ export async function lookAfterKeys(options: LookAfterKeys): Promise<{ readonly 
   });
   const kms = kmsKeys({ client: kmsClient, keyArn: sealing.keyArn, timeoutMs: 8_000 });
   // A connection of its own, in no transaction: what it does is committed at once, as with a pool.
-  const pool: VaultPool = { totalCount: 1, query: (text, values) => client.query(text, values) };
+  const pool: VaultPool = { totalCount: 1, query: (...given) => client.query(...given) };
   const ports = { name: sealing.vault, vault: postgresRotation(client), keys: postgresVault(pool), kms };
   const common = { kmsKey: sealing.keyArn, rest, clock: systemClock, log, metrics };
   let failed = false;

@@ -11,6 +11,23 @@ export type Random = (bytes: number) => Uint8Array;
 /** For salts, which are no secret: they may lie in memory that is shared. Takes half of the time of `randomBytes`. */
 export const randomSalt: Random = (bytes) => randomFillSync(Buffer.allocUnsafe(bytes));
 
+/** As many as most events have marked fields. */
+const SALTS = 8;
+
+/**
+ * Salts for one piece of work, drawn together: a draw takes as long for 128 bytes as for 16. It must not be kept: whoever copies a process that sleeps, as
+ * snapshots do, would copy salts that are still to be used.
+ */
+export function saltsForNow(): Random {
+  let drawn: Uint8Array = Buffer.alloc(0);
+  return (bytes) => {
+    if (drawn.length < bytes) drawn = randomSalt(Math.max(bytes, SALTS * SALT_BYTES));
+    const salt = drawn.subarray(0, bytes);
+    drawn = drawn.subarray(bytes);
+    return salt;
+  };
+}
+
 /**
  * Encrypts under a key and nonce of its own for each salt, so that no number of values under one key can meet a nonce twice.
  *

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { SealingError, SealingRefusedError } from './errors.ts';
 import { inexactness } from './exact-json.ts';
 
@@ -37,8 +38,6 @@ export function encodePlaintext(value: unknown): Buffer {
   return plaintext;
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /**
  * The value in an authentic plaintext.
  *
@@ -51,11 +50,12 @@ export function decodePlaintext(plaintext: Buffer): unknown {
   for (let index = end; index < plaintext.length; index += 1) {
     if (plaintext[index] !== 0) throw malformed('its padding is not zero');
   }
+  if (!isUtf8(plaintext.subarray(HEADER_BYTES, end))) throw malformed('it is not UTF-8');
   let value: unknown;
   try {
-    value = JSON.parse(utf8.decode(plaintext.subarray(HEADER_BYTES, end)));
+    value = JSON.parse(plaintext.toString('utf8', HEADER_BYTES, end));
   } catch {
-    throw malformed('it is not JSON in UTF-8');
+    throw malformed('it is not JSON');
   }
   if (value === null || typeByte(value) !== plaintext[0]) throw malformed('its type is another');
   const fault = inexactness(value);

@@ -1,5 +1,5 @@
 import { type EventPlace, lowerCaseUuid } from './associated-data.ts';
-import type { Random } from './cipher.ts';
+import { type Random, saltsForNow } from './cipher.ts';
 import { KeysNotPreparedError, SealingRefusedError } from './errors.ts';
 import type { SealingPlan } from './schema/plan.ts';
 import { ERASED_TEXT } from './sealed-text.ts';
@@ -67,7 +67,7 @@ export function sealData(
   plan: SealingPlan,
   keys: SealingKeys,
   place: EventPlace,
-  random?: Random,
+  random: Random = saltsForNow(),
 ): unknown {
   return replaceMarked(plan, data, (marked) => {
     const { value, mark, pointer } = marked;

@@ -10,6 +10,7 @@ import { type KeyringClock, type Moment, momentOf, systemClock } from './age.ts'
 import type { ErasureLog } from '../erasure/log.ts';
 import { type BranchKeys, createBranchKeys } from './branch-keys.ts';
 import { createErasedKeys, type Listing } from './erased-keys.ts';
+import { gatheredReads, type TimedAnswer } from './gathered-reads.ts';
 import type { Kms } from './kms.ts';
 import { createSubjectCache, isFresh, isUsable, type KnownKey } from './subject-cache.ts';
 import type { BranchRow, SubjectRow, Vault, VaultAnswer } from './vault.ts';
@@ -62,28 +63,26 @@ type Loaded = KnownKey | SealingError | 'denied';
 export function createKeyring(options: KeyringOptions): Keyring {
   const { name, vault, kms, erasures, clock = systemClock, random = randomBytes } = options;
   if (!NAME.test(name)) throw new TypeError('The name of a vault must be 1-63 of a-z 0-9 - and start with a letter.');
+  const reads = gatheredReads(vault, clock);
   const branches = createBranchKeys(name, kms, vault, clock);
   const cache = createSubjectCache(clock);
   const erased = erasures === undefined ? null : createErasedKeys({ name, log: erasures, vault, kms, clock });
   let access: { readonly classes: ReadonlySet<string>; readonly askedAt: Moment } | null = null;
 
-  const read = async (
-    persons: readonly NeededKey[],
-    names: readonly KeyName[],
-  ): Promise<[VaultAnswer, Moment, Listing | undefined]> => {
-    const askedAt = momentOf(clock);
-    const answer = await vault.read(persons, names);
-    access = { classes: new Set(answer.classes), askedAt };
+  /** What the vault has said, with what the log of erasures says beyond it. */
+  const withErasures = async (answer: TimedAnswer): Promise<TimedAnswer & { listing: Listing | undefined }> => {
+    access = { classes: new Set(answer.classes), askedAt: answer.askedAt };
     const listing = await erased?.beyond(answer.erasedThrough ?? 0);
     const subjects = answer.subjects
       // Who erases, too, sees keys of all classes, and opens those of its own.
       .filter((row) => answer.classes.includes(row.class))
       .map((row) => (listing?.isErased(row) === true ? { ...row, wrapped: null } : row));
-    return [{ ...answer, subjects }, askedAt, listing];
+    return { ...answer, subjects, listing };
   };
 
   /** What the vault says of persons' keys, unwrapped. */
-  const unwrapAll = async (answer: VaultAnswer, askedAt: Moment): Promise<Map<SubjectRow, KnownKey | SealingError>> => {
+  const unwrapAll = async (answer: TimedAnswer): Promise<Map<SubjectRow, KnownKey | SealingError>> => {
+    const { askedAt } = answer;
     const known = new Map<SubjectRow, KnownKey | SealingError>();
     const opened = await openBranches(branches, answer);
     for (const row of answer.subjects) {
@@ -116,10 +115,11 @@ export function createKeyring(options: KeyringOptions): Keyring {
 
   /** The keys of persons, from the vault. */
   const loadPersons = async (persons: readonly NeededKey[], mayCreate = true): Promise<Map<string, KnownKey>> => {
-    const [answer, askedAt] = await read(persons, []);
+    const answer = await withErasures(await reads.ofPersons(persons));
+    const { askedAt } = answer;
     for (const person of persons) if (!answer.classes.includes(person.class)) throw denied(person.class);
     const loaded = new Map<string, KnownKey>();
-    for (const [row, known] of await unwrapAll(answer, askedAt)) {
+    for (const [row, known] of await unwrapAll(answer)) {
       if (known instanceof SealingError) throw known;
       loaded.set(personKey(row), known);
     }
@@ -172,12 +172,13 @@ export function createKeyring(options: KeyringOptions): Keyring {
       }
       if (missing.size > 0) {
         try {
-          const [answer, askedAt, log] = await read([], [...missing.values()]);
+          const answer = await withErasures(await reads.byName([...missing.values()]));
+          const { askedAt, listing: log } = answer;
           for (const [id, keyName] of missing) {
             if (!answer.classes.includes(keyName.class)) loaded.set(id, 'denied');
             else if (log?.isErased(keyName) === true) loaded.set(id, { key: 'erased', askedAt });
           }
-          for (const [row, known] of await unwrapAll(answer, askedAt)) {
+          for (const [row, known] of await unwrapAll(answer)) {
             loaded.set(idOf(row), known);
             if (!(known instanceof SealingError)) cache.set(`key ${idOf(row)}`, known);
           }

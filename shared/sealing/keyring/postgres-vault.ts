@@ -5,7 +5,14 @@ import type { BranchRow, SubjectRow, Vault } from './vault.ts';
 /** A `pg.Pool`, and no client: keys are committed at once, whatever becomes of the transaction that a client may be in. */
 export interface VaultPool {
   readonly totalCount: number;
-  query(text: string, values: unknown[]): Promise<{ readonly rows: unknown[] }>;
+  query(statement: string | NamedStatement, values?: unknown[]): Promise<{ readonly rows: unknown[] }>;
+}
+
+/** As `pg` takes one: the server plans it once for each connection. */
+export interface NamedStatement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: unknown[];
 }
 
 /** Without a flush to disk a crash could take a key back with which something has been sealed. */
@@ -13,7 +20,12 @@ export const DURABLE = `
   select set_config('synchronous_commit', case setting when 'off' then 'on' else setting end, true)
     from current_setting('synchronous_commit') as setting`;
 
-/** @param wrapped what stands for the bytes of a key that is asked for by its name */
+/**
+ * The limits make it one look into an index for each person and name. Without them the planner takes every list for one of a hundred, and would rather
+ * read the whole table while it holds some ten thousand keys.
+ *
+ * @param wrapped what stands for the bytes of a key that is asked for by its name
+ */
 const readStatement = (wrapped: string, join = ''): string => `
   select coalesce((select json_agg(a.class) from vault.class_access a where a.login = current_user), '[]') as classes,
          coalesce((select json_agg(json_build_object('class', b.class, 'version', b.version, 'active', b.state = 'active',
@@ -32,19 +44,25 @@ const readStatement = (wrapped: string, join = ''): string => `
                                                  order by k.version desc
                                                  limit 1) newest
                            union all
-                           select k.class, k.key_id, k.version, k.subject_kind, k.subject_id, ${wrapped}
+                           select named.*
                              from jsonb_to_recordset($2::jsonb) as w (class text, "keyId" text, version integer)
-                             join vault.subject_key k on k.class = w.class and k.key_id = w."keyId" and k.version = w.version${join}) k),
+                            cross join lateral (select k.class, k.key_id, k.version, k.subject_kind, k.subject_id, ${wrapped}
+                                                  from vault.subject_key k${join}
+                                                 where k.class = w.class and k.key_id = w."keyId" and k.version = w.version
+                                                 limit 1) named) k),
                   '[]') as subjects,
          (select p.through::float8 from vault.erasure_position p) as "erasedThrough"`;
 
-const READ = readStatement('k.branch_version, k.wrapped');
-const READ_RESTRICTED = readStatement(
-  'coalesce(r.branch_version, k.branch_version), coalesce(r.wrapped, k.wrapped)',
-  `
-                             left join vault.restricted_key r
-                               on r.class = k.class and r.key_id = k.key_id and r.version = k.version`,
-);
+const READ = { name: 'sealed-outbox-vault-read', text: readStatement('k.branch_version, k.wrapped') };
+const READ_RESTRICTED = {
+  name: 'sealed-outbox-vault-read-restricted',
+  text: readStatement(
+    'coalesce(r.branch_version, k.branch_version), coalesce(r.wrapped, k.wrapped)',
+    `
+                                                  left join vault.restricted_key r
+                                                    on r.class = k.class and r.key_id = k.key_id and r.version = k.version`,
+  ),
+};
 
 export interface PostgresVaultOptions {
   /**
@@ -52,6 +70,11 @@ export interface PostgresVaultOptions {
    * `vault_restricted_reader` besides. Only for what must look into such data, such as a tax audit: it opens, and seals nothing about these persons.
    */
   readonly restricted?: boolean;
+  /**
+   * Whether each connection keeps the plan of the statement that reads keys, under a name: planning it takes three times as long as running it. Default: true.
+   * Behind a pooler that does not know of named statements, such as PgBouncer before 1.21 or with `max_prepared_statements = 0`, it must be false; RDS Proxy shares its connections only then.
+   */
+  readonly named?: boolean;
 }
 
 /**
@@ -59,8 +82,8 @@ export interface PostgresVaultOptions {
  *
  * A pool of one connection will do, also when it is the one of the caller's transactions: prepare before you begin.
  */
-export function postgresVault(pool: VaultPool, { restricted = false }: PostgresVaultOptions = {}): Vault {
-  const statement = restricted ? READ_RESTRICTED : READ;
+export function postgresVault(pool: VaultPool, { restricted = false, named = true }: PostgresVaultOptions = {}): Vault {
+  const { name, text } = restricted ? READ_RESTRICTED : READ;
   return {
     async read(persons, names) {
       const classes = new Set([...persons, ...names].map((wanted) => wanted.class));
@@ -69,10 +92,9 @@ export function postgresVault(pool: VaultPool, { restricted = false }: PostgresV
         kind: subject.kind,
         id: lowerCaseUuid(subject.id),
       }));
-      const named = names.map(({ class: className, keyId, version }) => ({ class: className, keyId, version }));
-      const { rows } = await inVault(
-        pool.query(statement, [JSON.stringify(wanted), JSON.stringify(named), [...classes]]),
-      );
+      const byName = names.map(({ class: className, keyId, version }) => ({ class: className, keyId, version }));
+      const values = [JSON.stringify(wanted), JSON.stringify(byName), [...classes]];
+      const { rows } = await inVault(named ? pool.query({ name, text, values }) : pool.query(text, values));
       const { classes: own, branches, subjects, erasedThrough } = rows[0] as ReadRow;
       return { classes: own, branches: branches.map(branchRow), subjects: subjects.map(subjectRow), erasedThrough };
     },

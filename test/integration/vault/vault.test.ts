@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createKeyring, type Keyring, postgresVault, type SubjectKey } from '../../../shared/sealing/index.ts';
 import { testDatabase } from '../../support/database.ts';
@@ -143,18 +144,42 @@ describe('a vault in PostgreSQL', () => {
     await locked.query('rollback');
   });
 
-  it('reads 500 persons by its index, for a login that sees some of the rows only', async () => {
+  it('looks into an index for each person and each name, however little the server knows of the table', async () => {
+    await owner.query('alter table vault.subject_key set (autovacuum_enabled = off)');
+    const ids = Array.from({ length: 1_000 }, (_, index) => `V-plan-${index}`);
+    await keyring().keysToSeal(ids.map((id) => person(id)));
+    const { rows } = await owner.query(
+      `select class, key_id as "keyId", version from vault.subject_key where subject_id like 'V-plan-%' limit 200`,
+    );
     const client = await database.client('sealed_opener');
-    await client.query('set enable_seqscan = off');
-    const { rows } = await client.query(
-      `explain (format json) select k.key_id
-         from jsonb_to_recordset('[]'::jsonb) as w (class text, kind text, id text)
-        cross join lateral (select * from vault.subject_key k
-                             where k.class = w.class and k.subject_kind = w.kind and k.subject_id = w.id
-                             order by k.version desc limit 1) k`,
-    );
-    expect(JSON.stringify(rows)).toContain(
-      '"Index Cond":"((class = w.class) AND (subject_kind = w.kind) AND (subject_id = w.id))"',
-    );
+    const pool = { totalCount: 1, query: client.query.bind(client) as unknown as pg.Pool['query'] };
+    const scans = async (): Promise<number> =>
+      (await client.query(`select pg_stat_get_xact_numscans('vault.subject_key'::regclass)::int as n`)).rows[0].n;
+    for (const named of [true, false]) {
+      await client.query('begin');
+      const before = await scans();
+      // From the sixth call on a named statement may keep a plan for all values.
+      for (let call = 0; call < 8; call += 1) {
+        const asked = ids.slice(call * 20, call * 20 + 20).map((id) => person(id));
+        const answer = await postgresVault(pool, { named }).read(asked, rows.slice(call * 20, call * 20 + 20));
+        expect(answer.subjects).toHaveLength(40);
+      }
+      expect(await scans()).toBe(before);
+      await client.query('commit');
+    }
+  });
+
+  it('plans its reads once for each connection, unless it is told that connections are shared', async () => {
+    const statements = async (named?: boolean): Promise<unknown[]> => {
+      const pool = database.pool('sealed_sealer', 1);
+      const vault = postgresVault(pool, named === undefined ? {} : { named });
+      for (let call = 0; call < 7; call += 1) await vault.read([person(`V-${call}`)], []);
+      const { rows } = await pool.query(
+        `select name, custom_plans + generic_plans as plans, generic_plans > 0 as kept from pg_prepared_statements`,
+      );
+      return rows.map((row) => ({ ...row, plans: Number(row.plans) }));
+    };
+    expect(await statements()).toEqual([{ name: 'sealed-outbox-vault-read', plans: 7, kept: true }]);
+    expect(await statements(false)).toEqual([]);
   });
 });

@@ -3,8 +3,8 @@ import { describe, expect, it, test } from 'vitest';
 import { inspect } from 'node:util';
 import { randomBytes } from 'node:crypto';
 import { associatedData } from '../../../shared/sealing/associated-data.ts';
-import { encrypt } from '../../../shared/sealing/cipher.ts';
-import { formatSealed } from '../../../shared/sealing/sealed-text.ts';
+import { encrypt, saltsForNow } from '../../../shared/sealing/cipher.ts';
+import { formatSealed, isCanonical } from '../../../shared/sealing/sealed-text.ts';
 import { openValue, parseSealed, reseal, SealingError, sealValue } from '../../../shared/sealing/index.ts';
 import { anyText } from '../../support/any-text.ts';
 import { runMutations } from '../../support/sealing-mutations.ts';
@@ -12,6 +12,8 @@ import { codeOf, EVENT, ROW, testKey } from '../../support/sealing.ts';
 
 const key = testKey('one');
 const open = (text: string): unknown => openValue(text, key, EVENT);
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 describe('a value comes back as it was', () => {
   test.each([
@@ -139,14 +141,25 @@ describe('there is one way to write a sealed value', () => {
     expect(codeOf(() => open(wrong))).toBe('SEALING_MALFORMED');
   });
 
+  it('like case 38: characters are canonical if they are what their bytes are written as, and only then', () => {
+    const written = (characters: string): boolean =>
+      Buffer.from(characters, 'base64url').toString('base64url') === characters;
+    for (const last of ALPHABET) {
+      for (const before of ['', 'A', 'AA', 'AAA', 'AAAA', 'zZ_-9']) {
+        expect(isCanonical(before + last)).toBe(written(before + last));
+      }
+    }
+    const characters = fc.string({ unit: fc.constantFrom(...ALPHABET), maxLength: 100 });
+    fc.assert(fc.property(characters, (text) => isCanonical(text) === written(text)));
+  });
+
   it('like case 38: bits beyond the last byte, in each way they can be set', () => {
     // 80 bytes are 106.67 characters: the last one has two bits to spare.
-    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     const long = sealValue('x'.repeat(40), key, EVENT);
     expect((Buffer.from(long.split('.')[5]!, 'base64url').length * 8) % 6).not.toBe(0);
-    const last = alphabet.indexOf(long.at(-1)!);
+    const last = ALPHABET.indexOf(long.at(-1)!);
     for (let bits = 1; bits < 4; bits += 1) {
-      expect(codeOf(() => open(long.slice(0, -1) + alphabet[last + bits]))).toBe('SEALING_MALFORMED');
+      expect(codeOf(() => open(long.slice(0, -1) + ALPHABET[last + bits]))).toBe('SEALING_MALFORMED');
     }
   });
 
@@ -260,6 +273,45 @@ describe('what an authentic value holds is still checked', () => {
     ['a number beyond all numbers', plaintext(2, Buffer.from('1e999'))],
   ])('%s is malformed', (_, bytes) => {
     expect(codeOf(() => open(sealed(bytes)))).toBe('SEALING_MALFORMED');
+  });
+
+  it('bytes are the text that a strict decoder of UTF-8 reads, or malformed where it reads none', () => {
+    const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    const read = (bytes: Buffer): unknown => {
+      try {
+        return JSON.parse(strict.decode(bytes));
+      } catch {
+        return 'SEALING_MALFORMED';
+      }
+    };
+    const tried = (bytes: Buffer): unknown => {
+      const text = sealed(plaintext(1, bytes));
+      try {
+        return open(text);
+      } catch {
+        return codeOf(() => open(text));
+      }
+    };
+    const pieces = fc.constantFrom(
+      [0x41], [0xc3, 0xa9], [0xe2, 0x82, 0xac], [0xf0, 0x9f, 0x98, 0x80], [0xef, 0xbb, 0xbf], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80],
+      [0xc3], [0xe2, 0x82], [0x80], [0xff], [0xef, 0xbf, 0xbd],
+    ); // oxfmt-ignore
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 6 }), (parts) => {
+        const bytes = Buffer.from([0x22, ...parts.flat(), 0x22]);
+        expect(tried(bytes)).toBe(read(bytes));
+      }),
+    );
+  });
+});
+
+describe('salts that are drawn together', () => {
+  it('are as long as asked for, and none comes twice', () => {
+    const [one, other] = [saltsForNow(), saltsForNow()];
+    const salts = Array.from({ length: 100 }, () => [one(16), other(16)]).flat();
+    expect(new Set(salts.map((salt) => Buffer.from(salt).toString('hex'))).size).toBe(200);
+    expect(salts.every((salt) => salt.length === 16)).toBe(true);
+    expect(one(1_000)).toHaveLength(1_000);
   });
 });
 
