@@ -44,7 +44,11 @@ async function run(options: Options, supervisor: Supervisor, report: Report, onR
     supervisor,
     report,
     port: options.port,
-    onAlarm: ({ name, from, to, reason }) => report.line(`  Alarm ${name}: ${from} → ${to} (${reason})`),
+    onAlarm: ({ name, from, to, reason }) => {
+      // Some seventy alarms have their first measurements, and nothing to tell.
+      if (from === 'INSUFFICIENT_DATA' && to === 'OK') return;
+      report.line(`  Alarm ${name}: ${from} → ${to} (${reason})`);
+    },
   });
   const right = await runCheck(cloud, report, options.check ? 'check' : 'sample');
   const seconds = ((performance.now() - since) / 1000).toFixed(1);
