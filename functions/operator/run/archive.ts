@@ -1,5 +1,4 @@
-import { readArchive } from '../../../shared/archive/index.ts';
-import type { ArchivedEvent } from '../../../shared/archive/index.ts';
+import { type ArchivedEvent, readArchive } from '../../../shared/archive/index.ts';
 import { SealedOutboxError } from '../../../shared/errors/index.ts';
 import { listReplays, OperationError, type ReplayScope, returnArchived } from '../../../shared/outbox/index.ts';
 import { openArchive } from '../../archive.ts';
@@ -23,9 +22,9 @@ export async function returnFromArchive(
   if (replay === undefined) throw new OperationError('DELIVERY_UNKNOWN', `there is no replay ${number}.`);
   const deadline = performance.now() + budgetMs;
   let next: string | null = null;
-  const { archive, close } = openArchive(address, process.env);
+  const opened = openArchive(address, process.env);
   try {
-    const events = wholeDays(readArchive(archive, selectionOf(replay.scope, fromDay)), (day) => {
+    const events = wholeDays(readArchive(opened.archive, selectionOf(replay.scope, fromDay)), (day) => {
       if (performance.now() < deadline) return false;
       next = day;
       return true;
@@ -33,7 +32,7 @@ export async function returnFromArchive(
     const returned = await returnArchived(db, number, events, { more: () => next !== null });
     return { number, returned, next, more: next !== null };
   } finally {
-    close();
+    opened.close();
   }
 }
 
