@@ -8,9 +8,10 @@ import {
   S3Client,
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
+import type { S3ErasureLogOptions } from '../shared/sealing/index.ts';
 
 /** S3 with three of its hundred calls in the bundle: `S3`, which has a method for each, would bring them all. */
-export function s3Calls(config: S3ClientConfig) {
+export function s3Calls(config: S3ClientConfig): S3ErasureLogOptions['client'] & { destroy(): void } {
   const s3 = new S3Client(config);
   return {
     putObject: (input: PutObjectCommandInput) => s3.send(new PutObjectCommand(input)),

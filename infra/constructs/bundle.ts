@@ -12,7 +12,7 @@ function libraryFolder(folder: string): string {
   return existsSync(join(folder, 'migrations', 'outbox')) ? folder : libraryFolder(dirname(folder));
 }
 
-/** The library's functions. In the package each is a folder of `functions/` with `index.mjs` and its source map. */
+/** The library's functions. In the package each is a folder of `functions/` with `index.mjs`, what that loads later, and source maps. */
 export const OWN_FUNCTIONS = {
   janitor: 'functions/janitor/index.ts',
   migrate: 'functions/migrate/any-catalogue.ts',

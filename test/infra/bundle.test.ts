@@ -1,0 +1,54 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { bundle, bundleAhead, type Entry } from '../../infra/constructs/bundle.ts';
+import { bundleSize } from '../support/bundle-size.ts';
+import { ROOT } from './synthesised.ts';
+
+// Below the repository, where packages are found.
+mkdirSync(join(ROOT, '.cache'), { recursive: true });
+const folder = mkdtempSync(join(ROOT, '.cache', 'bundle-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A bundle's files, and what is in them. */
+function bundled(name: string, entry: Entry): Record<string, string> {
+  const directory = join(folder, name);
+  bundle(entry, directory);
+  return Object.fromEntries(readdirSync(directory).map((file) => [file, readFileSync(join(directory, file), 'utf8')]));
+}
+
+/** Somebody's function. */
+function written(name: string, source: string): string {
+  const path = join(folder, `${name}.ts`);
+  writeFileSync(path, source);
+  return path;
+}
+
+describe('a bundle', () => {
+  it('is the same, made ahead or when it is asked for', async () => {
+    const now = bundled('now', { own: 'monitor' });
+    await bundleAhead([{ own: 'monitor' }]);
+    expect(bundled('ahead', { own: 'monitor' })).toEqual(now);
+  });
+
+  it('keeps what is imported later out of what a cold start reads', () => {
+    written('later', `export const later = ${JSON.stringify('x'.repeat(10_000))};`);
+    const entry = written('now', "export const handler = async () => (await import('./later.ts')).later;");
+    bundle(entry, join(folder, 'two-files'));
+    const { loaded, all } = bundleSize(join(folder, 'two-files'));
+    expect(loaded).toBeLessThan(1_000);
+    expect(all).toBeGreaterThan(10_000);
+  });
+
+  it('holds the whole of the sources of credentials where a function asks for one of them', () => {
+    const entry = written(
+      'assumes',
+      "import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';\n" +
+        "export const handler = fromTemporaryCredentials({ params: { RoleArn: 'arn' } });",
+    );
+    const files = bundled('assumes', entry);
+    const code = Object.values(files).join('\n');
+    expect(code).toContain('AssumeRole');
+    expect(code).not.toMatch(/import\("@|from"@/);
+  });
+});
