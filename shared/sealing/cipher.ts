@@ -72,7 +72,11 @@ export function decrypt(secret: KeyObject, label: string, encrypted: Encrypted, 
 }
 
 /** HKDF-SHA-256 (RFC 5869) of a secret, 44 bytes of it: a key and a nonce. */
-function derive(secret: KeyObject, salt: Uint8Array, label: string): { readonly key: Buffer; readonly nonce: Buffer } {
-  const okm = Buffer.from(hkdfSync('sha256', secret, salt, label, KEY_BYTES + NONCE_BYTES));
-  return { key: okm.subarray(0, KEY_BYTES), nonce: okm.subarray(KEY_BYTES) };
+function derive(
+  secret: KeyObject,
+  salt: Uint8Array,
+  label: string,
+): { readonly key: Uint8Array; readonly nonce: Uint8Array } {
+  const okm = hkdfSync('sha256', secret, salt, label, KEY_BYTES + NONCE_BYTES);
+  return { key: new Uint8Array(okm, 0, KEY_BYTES), nonce: new Uint8Array(okm, KEY_BYTES) };
 }

@@ -105,7 +105,7 @@ export function parseSealed(text: string): SealedParts | null {
  * zeros. Else there would be a second way to write the same bytes.
  */
 export function isCanonical(characters: string): boolean {
-  const last = characters.charAt(characters.length - 1);
+  const last = characters.at(-1) ?? '';
   switch (characters.length % 4) {
     case 1:
       return false;

@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createKeyring, type Keyring, postgresVault, type SubjectKey } from '../../../shared/sealing/index.ts';
+import {
+  createKeyring,
+  type Keyring,
+  postgresVault,
+  type SubjectKey,
+  type VaultPool,
+} from '../../../shared/sealing/index.ts';
 import { testDatabase } from '../../support/database.ts';
 import { type FakeKms, fakeKms } from '../../support/keyring.ts';
 import { openValue, sealValue } from '../../../shared/sealing/value.ts';
@@ -152,7 +157,7 @@ describe('a vault in PostgreSQL', () => {
       `select class, key_id as "keyId", version from vault.subject_key where subject_id like 'V-plan-%' limit 200`,
     );
     const client = await database.client('sealed_opener');
-    const pool = { totalCount: 1, query: client.query.bind(client) as unknown as pg.Pool['query'] };
+    const pool: VaultPool = { totalCount: 1, query: (...given) => client.query(...given) };
     const scans = async (): Promise<number> =>
       (await client.query(`select pg_stat_get_xact_numscans('vault.subject_key'::regclass)::int as n`)).rows[0].n;
     for (const named of [true, false]) {
