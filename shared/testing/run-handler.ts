@@ -1,5 +1,6 @@
-import type { CompiledCatalogue, ReceivedEvent } from '../events/index.ts';
-import type { HandlerSteps, Once } from '../inbox/index.ts';
+import type { CompiledCatalogue } from '../events/index.ts';
+import type { Once } from '../inbox/index.ts';
+import { stepsOf } from '../inbox/handlers.ts';
 import { type AnyGivenEvent, receivedEvent } from './received-event.ts';
 import { testTransaction, type TestTransaction } from './test-transaction.ts';
 import { TestingError } from './testing-error.ts';
@@ -19,7 +20,7 @@ export interface HandlerRun {
 }
 
 /**
- * Runs the handler of an event's type: its `before` step first, while there is no transaction, then `handle` in one.
+ * Runs the handler of an event's type: its `before` step first, while there is no transaction, then `handle` in one. `handleMany` gets a list of one.
  *
  * @throws TestingError `EVENT_NOT_IN_CATALOGUE`, `EVENT_DATA_INVALID`; `HANDLER_MISSING`; `CALL_NOT_EXPECTED` for a call without an answer in `calls`; and
  * whatever the handler throws
@@ -32,7 +33,7 @@ export async function runHandler(
 ): Promise<HandlerRun> {
   const handler = Object.hasOwn(handlers, event.type) ? handlers[event.type] : undefined;
   if (handler === undefined) throw new TestingError('HANDLER_MISSING', `There is no handler for ${event.type}.`);
-  const steps = (typeof handler === 'function' ? { handle: handler } : handler) as HandlerSteps<ReceivedEvent>;
+  const steps = stepsOf(handler as never);
   const received = receivedEvent(catalogue, event);
   const called: string[] = [];
   const before = await steps.before?.(received, { once: answered(calls, called) });
