@@ -109,6 +109,7 @@ answerQuestions({
       floor: bareConsumer(pool, catalogue, handlers, TOGETHER.many, plainWrites),
       each: sandbox(eventConsumer({ ...options, handlers: each, pool })),
       eachBare: bareConsumer(pool, catalogue, each, TOGETHER.each),
+      eachFloor: bareConsumer(pool, catalogue, each, TOGETHER.each, plainWrites),
       oneTogether: sandbox(eventConsumer({ ...options, pool: single })),
       oneAlone: sandbox(eventConsumer({ ...options, pool: single, together: 1 })),
     };

@@ -10,7 +10,7 @@ import type { BenchDatabase, Connection } from './server.ts';
  * - `floor`: as `bare`, and in the same transactions a dedupe row and a position for each, plainly written
  *
  * Of handlers that take one event, each with the same statements:
- * - `each`, `eachBare`: as `together` and `bare`
+ * - `each`, `eachBare`, `eachFloor`: as `together`, `bare` and `floor`
  *
  * With one connection instead of four:
  * - `oneTogether`, `oneAlone`: as `together` and `alone`
@@ -23,6 +23,7 @@ export const VARIANTS = [
   'bareAlone',
   'each',
   'eachBare',
+  'eachFloor',
   'oneTogether',
   'oneAlone',
 ] as const;

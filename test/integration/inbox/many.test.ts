@@ -6,7 +6,7 @@ import { testDatabase } from '../../support/database.ts';
 import { drainOf, fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
-const pool = database.pool('sealed_ledger');
+const pool = database.pool('sealed_ledger', 4);
 beforeAll(() => createEffects(database));
 
 const message = (counter: string, sequence: number) => fifoRecord(counter, counterEnvelope({ counter, sequence }));
