@@ -114,8 +114,8 @@ answerQuestions({
       oneAlone: sandbox(eventConsumer({ ...options, pool: single, together: 1 })),
     };
     // All connections open, and the consumer registered.
-    for (const each of [pool, single]) {
-      const clients = await Promise.all(Array.from({ length: each.options.max }, () => each.connect()));
+    for (const opened of [pool, single]) {
+      const clients = await Promise.all(Array.from({ length: opened.options.max }, () => opened.connect()));
       for (const client of clients) client.release();
     }
     await consumers.together([]);

@@ -1,6 +1,5 @@
-import type { CompiledCatalogue } from '../events/index.ts';
-import type { Once } from '../inbox/index.ts';
-import { stepsOf } from '../inbox/handlers.ts';
+import type { CompiledCatalogue, ReceivedEvent } from '../events/index.ts';
+import type { HandlerSteps, ManyHandler, Once } from '../inbox/index.ts';
 import { type AnyGivenEvent, receivedEvent } from './received-event.ts';
 import { testTransaction, type TestTransaction } from './test-transaction.ts';
 import { TestingError } from './testing-error.ts';
@@ -33,9 +32,15 @@ export async function runHandler(
 ): Promise<HandlerRun> {
   const handler = Object.hasOwn(handlers, event.type) ? handlers[event.type] : undefined;
   if (handler === undefined) throw new TestingError('HANDLER_MISSING', `There is no handler for ${event.type}.`);
-  const steps = stepsOf(handler as never);
+  const steps = (typeof handler === 'function' ? { handle: handler } : handler) as
+    | HandlerSteps<ReceivedEvent>
+    | ManyHandler<ReceivedEvent>;
   const received = receivedEvent(catalogue, event);
   const called: string[] = [];
+  if ('handleMany' in steps) {
+    await steps.handleMany([received], { tx });
+    return { tx, called };
+  }
   const before = await steps.before?.(received, { once: answered(calls, called) });
   await steps.handle(received, { tx, before });
   return { tx, called };
