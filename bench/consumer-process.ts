@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Context, SQSEvent, SQSRecord } from 'aws-lambda';
 import { catalogue } from '../functions/sample/catalogue/index.ts';
 import { handlers } from '../functions/sample/ledger/handlers.ts';
-import { eventConsumer, noMetrics } from '../shared/inbox/index.ts';
-import { bareConsumer } from './harness/bare-consumer.ts';
+import { eventConsumer, type HandlerContext, type Handlers, noMetrics } from '../shared/inbox/index.ts';
+import { bareConsumer, plainWrites } from './harness/bare-consumer.ts';
 import { type CountedPool, countedPool } from './harness/counted-pool.ts';
 import type {
   BatchesInput,
@@ -21,7 +21,15 @@ import { cpuOf } from './harness/server-cpu.ts';
 
 const CONNECTIONS = 4;
 /** What a consumer has in one transaction of ten messages. */
-const TOGETHER = 5;
+const TOGETHER = { many: 10, each: 5 };
+
+/** The ledger's handlers, each given one event at a time. */
+const each = Object.fromEntries(
+  Object.entries(handlers).map(([type, { handleMany }]) => [
+    type,
+    (event: never, { tx }: HandlerContext) => handleMany([event], { tx }),
+  ]),
+) as Handlers<typeof catalogue>;
 
 /** Warnings and errors only: a benchmark in which something is refused must not look fast. */
 const log = {
@@ -92,15 +100,24 @@ answerQuestions({
     counted = countedPool({ ...start.connection, max: CONNECTIONS });
     const { pool } = counted;
     ledger = eventConsumer({ ...options, pool });
+    const single = counted.sharing(1);
     consumers = {
       together: sandbox(ledger),
       alone: sandbox(eventConsumer({ ...options, pool, together: 1 })),
-      bare: bareConsumer(pool, catalogue, handlers, TOGETHER),
+      bare: bareConsumer(pool, catalogue, handlers, TOGETHER.many),
       bareAlone: bareConsumer(pool, catalogue, handlers, 1),
+      floor: bareConsumer(pool, catalogue, handlers, TOGETHER.many, plainWrites),
+      each: sandbox(eventConsumer({ ...options, handlers: each, pool })),
+      eachBare: bareConsumer(pool, catalogue, each, TOGETHER.each),
+      eachFloor: bareConsumer(pool, catalogue, each, TOGETHER.each, plainWrites),
+      oneTogether: sandbox(eventConsumer({ ...options, pool: single })),
+      oneAlone: sandbox(eventConsumer({ ...options, pool: single, together: 1 })),
     };
     // All connections open, and the consumer registered.
-    const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => pool.connect()));
-    for (const client of clients) client.release();
+    for (const opened of [pool, single]) {
+      const clients = await Promise.all(Array.from({ length: opened.options.max }, () => opened.connect()));
+      for (const client of clients) client.release();
+    }
     await consumers.together([]);
   },
 

@@ -1,9 +1,9 @@
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
-import { type BatchesResult, startConsumer, type Variant } from '../harness/consumer.ts';
+import { type BatchesResult, startConsumer, type Variant, VARIANTS } from '../harness/consumer.ts';
 import { coresInUse } from '../harness/cores.ts';
 import { type Figure, median } from '../harness/figure.ts';
 
-const ROUNDS = 8;
+const ROUNDS = 6;
 const EVENTS = 10;
 
 type Rounds = Readonly<Record<Variant, BatchesResult[]>>;
@@ -12,15 +12,14 @@ type Rounds = Readonly<Record<Variant, BatchesResult[]>>;
 async function rounds(bench: Bench): Promise<Rounds> {
   const database = await bench.server.database();
   const consumer = await startConsumer(bench, database);
-  const results: Rounds = { together: [], alone: [], bare: [], bareAlone: [] };
-  const variants = ['together', 'bare', 'alone', 'bareAlone'] as const;
+  const results = Object.fromEntries(VARIANTS.map((variant) => [variant, []])) as unknown as Rounds;
   const round = (variant: Variant, invoices: number): Promise<BatchesResult> =>
     consumer.batches({ variant, invoices, events: EVENTS });
   try {
-    for (const variant of variants) await round(variant, sized(bench, 200));
+    for (const variant of VARIANTS) await round(variant, sized(bench, 200));
     for (let n = 0; n < ROUNDS; n += 1) {
-      for (const variant of n % 2 === 0 ? variants : variants.toReversed()) {
-        results[variant].push(await round(variant, sized(bench, 500)));
+      for (const variant of n % 2 === 0 ? VARIANTS : VARIANTS.toReversed()) {
+        results[variant].push(await round(variant, sized(bench, 300)));
       }
     }
     return results;
@@ -45,11 +44,15 @@ async function run(bench: Bench): Promise<Figure[]> {
     unit: 'effects/s',
   });
   const perThousand = (what: string, of: (result: BatchesResult) => number, unit: string): Figure[] =>
-    (['together', 'bare', 'alone', 'bareAlone'] as const).map((variant) => ({
+    VARIANTS.map((variant) => ({
       name: `${what} per 1,000 events, ${NAMES[variant]}`,
       value: middle((result) => (of(result) * 1000) / result.events, variant),
       unit,
     }));
+  const overhead = (name: string, a: Variant, b: Variant, goal?: Figure['goal']): Figure[] => [
+    { name, value: 100 * (ratio(seconds, a, b) - 1), unit: '%', ...(goal !== undefined && { goal }) },
+    { name: '  the same in CPU, consumer and server', value: 100 * (ratio(cpu, a, b) - 1), unit: '%' },
+  ];
   return [
     {
       name: 'batches of 10 ÷ one transaction per message',
@@ -59,19 +62,20 @@ async function run(bench: Bench): Promise<Figure[]> {
     },
     rate('together'),
     rate('alone'),
-    {
-      name: '  the same of the bare handlers',
-      value: ratio(seconds, 'bareAlone', 'bare'),
-      unit: '×',
-    },
-    {
-      name: 'dedupe and order over the bare handlers',
-      value: 100 * (ratio(seconds, 'together', 'bare') - 1),
-      unit: '%',
-      goal: { atMost: 15 },
-    },
+    { name: '  the same of the bare handlers', value: ratio(seconds, 'bareAlone', 'bare'), unit: '×' },
+    { name: '  with handlers of one event each', value: ratio(seconds, 'alone', 'each'), unit: '×' },
+    rate('each'),
+    { name: '  with one connection instead of four', value: ratio(seconds, 'oneAlone', 'oneTogether'), unit: '×' },
+    rate('oneTogether'),
+    rate('oneAlone'),
+    ...overhead('dedupe and order over the bare handlers', 'together', 'bare', { atMost: 15 }),
     rate('bare'),
-    { name: '  the same in CPU, consumer and server', value: 100 * (ratio(cpu, 'together', 'bare') - 1), unit: '%' },
+    ...overhead('  two plain writes over the bare handlers', 'floor', 'bare'),
+    ...overhead('  dedupe and order over two plain writes', 'together', 'floor'),
+    ...overhead('dedupe and order over handlers of one event each', 'each', 'eachBare', { atMost: 15 }),
+    rate('eachBare'),
+    ...overhead('  two plain writes over these', 'eachFloor', 'eachBare'),
+    ...overhead('  one transaction per message', 'alone', 'bareAlone'),
     ...perThousand('CPU of the consumer', ({ cpuSeconds }) => 1000 * cpuSeconds, 'ms'),
     ...perThousand('CPU of the server', ({ serverCpuSeconds }) => 1000 * serverCpuSeconds, 'ms'),
     ...perThousand('round trips', ({ statements }) => statements, ''),
@@ -85,6 +89,12 @@ const NAMES: Readonly<Record<Variant, string>> = {
   alone: 'one transaction per message',
   bare: 'bare handlers',
   bareAlone: 'bare handlers, each in its own',
+  floor: 'bare handlers and two plain writes',
+  each: 'batches of 10, one event a call',
+  eachBare: 'bare handlers, one event a call',
+  eachFloor: 'bare handlers, one event a call, and two plain writes',
+  oneTogether: 'batches of 10, one connection',
+  oneAlone: 'one transaction per message, one connection',
 };
 
 export const effects: Benchmark = {

@@ -3,12 +3,32 @@ import { type Child, startChild } from './process.ts';
 import type { BenchDatabase, Connection } from './server.ts';
 
 /**
- * - `together`: the sample's ledger as it is
- * - `alone`: the same with one transaction per message
- * - `bare`: its handlers in as many transactions as `together`, without dedupe and order
- * - `bareAlone`: the same in as many as `alone`
+ * Of the sample's ledger, whose handlers take many events at once:
+ * - `together`: as it is
+ * - `alone`: with one transaction per message
+ * - `bare`, `bareAlone`: its handlers in as many transactions as these, without dedupe and order
+ * - `floor`: as `bare`, and in the same transactions a dedupe row and a position for each, plainly written
+ *
+ * Of handlers that take one event, each with the same statements:
+ * - `each`, `eachBare`, `eachFloor`: as `together`, `bare` and `floor`
+ *
+ * With one connection instead of four:
+ * - `oneTogether`, `oneAlone`: as `together` and `alone`
  */
-export type Variant = 'together' | 'alone' | 'bare' | 'bareAlone';
+export const VARIANTS = [
+  'together',
+  'bare',
+  'floor',
+  'alone',
+  'bareAlone',
+  'each',
+  'eachBare',
+  'eachFloor',
+  'oneTogether',
+  'oneAlone',
+] as const;
+
+export type Variant = (typeof VARIANTS)[number];
 
 export interface ConsumerStart {
   readonly connection: Connection;

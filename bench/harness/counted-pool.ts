@@ -11,6 +11,8 @@ export interface CountedPool {
   readonly pool: pg.Pool;
   readonly counts: Counts;
   readonly serverProcesses: ReadonlySet<number>;
+  /** Another pool that is counted with it. */
+  sharing(max: number): pg.Pool;
 }
 
 export function countedPool(config: pg.PoolConfig): CountedPool {
@@ -26,13 +28,16 @@ export function countedPool(config: pg.PoolConfig): CountedPool {
     }
   }
 
-  const pool = new pg.Pool({ ...config, Client: CountingClient });
-  // An idle connection that the server ends is no failure: the next query opens another.
-  pool.on('error', () => {});
-  pool.on('connect', (client) => {
-    const { processID } = client as unknown as { processID: number };
-    serverProcesses.add(processID);
-    client.on('end', () => serverProcesses.delete(processID));
-  });
-  return { pool, counts, serverProcesses };
+  const sharing = (max: number | undefined): pg.Pool => {
+    const pool = new pg.Pool({ ...config, max, Client: CountingClient });
+    // An idle connection that the server ends is no failure: the next query opens another.
+    pool.on('error', () => {});
+    pool.on('connect', (client) => {
+      const { processID } = client as unknown as { processID: number };
+      serverProcesses.add(processID);
+      client.on('end', () => serverProcesses.delete(processID));
+    });
+    return pool;
+  };
+  return { pool: sharing(config.max), counts, serverProcesses, sharing };
 }

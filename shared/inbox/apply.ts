@@ -4,6 +4,7 @@ import type { ReceivedEvent } from '../events/index.ts';
 import { BeforeMissingError, HandlerFailedError } from './errors.ts';
 import { isServerAnswer } from './failure.ts';
 import { beforeContext, handlerContext } from './handler-context.ts';
+import { type HandlerCall, handlerCalls } from './handler-calls.ts';
 import type { AnySteps } from './handlers.ts';
 import { asItCame, hold, type HeldReason, outOfOrder } from './hold.ts';
 import type { EventMessage, UnreadableMessage } from './message.ts';
@@ -47,31 +48,32 @@ export async function applyTogether(
   const take = (tx: pg.PoolClient): Promise<readonly Taken[]> => takeEvents(tx, work, events);
   return takenTransaction(client, take, async (taken) => {
     const takenAt = work.monotonicMs();
-    const outcomes = taken.map((row) => outcomeOf(row));
+    const outcomes = taken.map((row, index) => outcomeOf(row, messages[index] as EventMessage));
     await holdThose(work, client, messages, outcomes);
-    for (const [index, message] of messages.entries()) {
-      if (taken[index]?.outcome !== 'apply' && taken[index]?.outcome !== 'passed') continue;
-      outcomes[index] = { kind: message.passedAs };
-      if (message.steps === undefined || taken[index].outcome === 'passed') continue;
-      const { steps, event } = message;
-      // It was out of order, or held, when its `before` was to run, and no longer is.
-      if (steps.before !== undefined && before === undefined) throw new BeforeMissingError();
-      await work.spans.run(message, () => runHandler(steps, event, client, before?.answer));
-      const age = taken[index].age + (work.monotonicMs() - takenAt) / 1000;
-      outcomes[index] = { kind: 'effect', ageSeconds: Math.max(0, age) };
-    }
+    const handled = messages.filter(({ steps }, index) => steps !== undefined && taken[index]?.outcome === 'apply');
+    // It was out of order, or held, when its `before` was to run, and no longer is.
+    if (before === undefined && handled.some(({ steps }) => steps?.before !== undefined))
+      throw new BeforeMissingError();
+    for (const call of handlerCalls(handled)) await runHandler(work, call, client, before?.answer);
+    const waited = (work.monotonicMs() - takenAt) / 1000;
     for (const [index, { event }] of messages.entries()) {
       if (taken[index]?.waiting === true) noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
     }
-    return outcomes;
+    const effects = new Set(handled);
+    return messages.map((message, index) =>
+      effects.has(message)
+        ? { kind: 'effect', ageSeconds: Math.max(0, (taken[index]?.age ?? 0) + waited) }
+        : (outcomes[index] as Applied),
+    );
   });
 }
 
-function outcomeOf({ outcome, expected }: Taken): Applied {
+/** Before any handler has run. */
+function outcomeOf({ outcome, expected }: Taken, { passedAs }: EventMessage): Applied {
   switch (outcome) {
     case 'apply':
     case 'passed':
-      return { kind: 'ignored' };
+      return { kind: passedAs };
     case 'repeat':
     case 'held':
       return { kind: 'repeat' };
@@ -138,7 +140,7 @@ export async function runBefore(work: Work, message: EventMessage): Promise<Befo
     throw error;
   }
   client.release();
-  return wanted ? { answer: await work.spans.run(message, () => callBefore(work, steps, event)) } : undefined;
+  return wanted ? { answer: await work.spans.run([message], () => callBefore(work, steps, event)) } : undefined;
 }
 
 /** @throws HandlerFailedError (`HANDLER_FAILED`) */
@@ -151,18 +153,20 @@ export async function callBefore(work: Work, steps: AnySteps, event: ReceivedEve
 }
 
 /** @throws HandlerFailedError (`HANDLER_FAILED`), and what says that the handler broke the transaction */
-export async function runHandler(
-  steps: AnySteps,
-  event: ReceivedEvent,
-  tx: pg.PoolClient,
-  before: unknown,
-): Promise<void> {
+export async function runHandler(work: Work, call: HandlerCall, tx: pg.PoolClient, before: unknown): Promise<void> {
   try {
-    await steps.handle(event, handlerContext(event, tx, before));
+    await work.spans.run(call, () => handle(call, tx, before));
   } catch (cause) {
     throw new HandlerFailedError(cause, !(isServerAnswer(cause) || (await isAlive(tx))));
   }
   await assertOpen(tx);
+}
+
+/** One call of a handler, which a message of it names. */
+export async function handle([message, ...others]: HandlerCall, tx: pg.ClientBase, before: unknown): Promise<void> {
+  const { steps, event } = message;
+  if (others.length === 0) return steps?.handle(event, handlerContext(event, tx, before));
+  return steps?.handleMany?.([event, ...others.map((other) => other.event)], { tx });
 }
 
 /** A lost connection rejects with an error that has no code. In a failed transaction an answer is an error, too. */

@@ -9,6 +9,8 @@ import { noteWaiting, type Work } from './work.ts';
 
 /** A few messages are worth a connection of their own; fewer go faster in the transaction of others. */
 const WORTH_A_CONNECTION = 5;
+/** The same where each handler takes many events: its calls are few, however many share the transaction. */
+const MANY_WORTH_A_CONNECTION = 25;
 /** Of the time left: a transaction of several messages that takes longer is given up, and each goes on in its own. */
 const SHARE_OF_TIME = 1 / 3;
 
@@ -57,7 +59,8 @@ export async function eachOf<T>(items: Iterable<T>, most: number, task: (item: T
 
 /** Groups that share a transaction: as few transactions as there are connections for, none larger than `together` unless one group is. */
 function bundles(groups: readonly Message[][], messages: number, { concurrency, together }: Work): Message[][][] {
-  const size = Math.min(together, Math.max(WORTH_A_CONNECTION, Math.ceil(messages / concurrency)));
+  const worth = groups.flat().every((message) => takesMany(message)) ? MANY_WORTH_A_CONNECTION : WORTH_A_CONNECTION;
+  const size = Math.min(together, Math.max(worth, Math.ceil(messages / concurrency)));
   const bundled: Message[][][] = [];
   let room = 0;
   for (const group of groups) {
@@ -69,6 +72,10 @@ function bundles(groups: readonly Message[][], messages: number, { concurrency, 
     room -= group.length;
   }
   return bundled;
+}
+
+function takesMany(message: Message): boolean {
+  return message.kind === 'event' && message.steps?.handleMany !== undefined;
 }
 
 /** What of a group may share a transaction: from its first message up to one that calls other systems or can not be read or opened. */

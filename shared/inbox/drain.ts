@@ -4,7 +4,8 @@ import type { OpeningKeys } from '../sealing/index.ts';
 import { type Applied, callBefore, keep, ownTransaction, runHandler } from './apply.ts';
 import { countAlone, eachOf } from './batch.ts';
 import { classifyFailure, type Failure } from './failure.ts';
-import { type Message, messageOf, readRecord } from './message.ts';
+import { handlerCalls } from './handler-calls.ts';
+import { type EventMessage, type Message, messageOf, readRecord } from './message.ts';
 import { loadKeys } from './open-event.ts';
 import { beginWith, takenTransaction } from './taken-transaction.ts';
 import type { Aggregate, Work } from './work.ts';
@@ -128,28 +129,34 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number, waits: b
   const before = work.callsBefore ? await beforeOf(work, next[0], keys) : undefined;
   const client = await work.invocation.connect();
   const report: (() => void)[] = [];
-  const handled: Message[] = [];
+  let last: Message | undefined;
   const takeHeld = `select event_id, body, verdict, age from inbox.take_held(${argumentsOf(client, work, aggregate)}, ${most}, ${waits})`;
   const taken = takenTransaction(
     client,
     (tx) => beginWith(tx, takeHeld),
     async (rows) => {
       const takenAt = work.monotonicMs();
-      for (const row of rows as readonly Ready[]) {
-        const message = readHeld(work, row, keys);
-        const closed = message.kind === 'unreadable' || message.kind === 'unopened';
-        if (row.verdict === 'apply' && closed) throw new HeldEventError(message, undefined);
-        if (row.verdict === 'apply') handled.push(message);
-        const applied = await work.spans.run(message, () => applyHeld(client, row, message, before));
+      const messages = (rows as readonly Ready[]).map((row) => ({ row, message: readHeld(work, row, keys) }));
+      const handled: EventMessage[] = [];
+      for (const { row, message } of messages) {
+        if (row.verdict !== 'apply') continue;
+        last = message;
+        if (message.kind === 'unreadable' || message.kind === 'unopened') throw new HeldEventError(message, undefined);
+        if (message.kind !== 'event' || message.steps === undefined) continue;
+        // It became another's turn between the plain read and the lock: its `before` has not run.
+        if (message.steps.before !== undefined && before?.id !== row.event_id) {
+          throw Object.assign(new Error('the next held event is another one now'), { code: '40001' });
+        }
+        handled.push(message);
+      }
+      await handleHeld(work, handled, client, before?.answer);
+      const waited = (work.monotonicMs() - takenAt) / 1000;
+      for (const { row, message } of messages) {
         const { event } = message;
-        if (event === undefined) continue;
-        const waited = (work.monotonicMs() - takenAt) / 1000;
-        report.push(() =>
-          work.report.drained(
-            event,
-            applied.kind === 'effect' ? { ...applied, ageSeconds: row.age + waited } : applied,
-          ),
-        );
+        const applied: Applied = handled.includes(message as EventMessage)
+          ? { kind: 'effect', ageSeconds: row.age + waited }
+          : passedOver(row);
+        if (event !== undefined) report.push(() => work.report.drained(event, applied));
       }
       return rows.length;
     },
@@ -158,7 +165,6 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number, waits: b
     await taken;
   } catch (error) {
     // What the commit refuses (a deferred constraint, a transaction that a handler has ended) names no event. Where one is taken at a time, it is that.
-    const last = handled.at(-1);
     if (last === undefined || classifyFailure(error).class !== 'handler') throw error;
     throw new HeldEventError(last, error);
   }
@@ -166,35 +172,33 @@ async function drainRun(work: Work, aggregate: Aggregate, most: number, waits: b
   return taken;
 }
 
-async function applyHeld(
+/** @throws HeldEventError naming the first event of the call that failed: of several, only one at a time tells which */
+async function handleHeld(
+  work: Work,
+  messages: readonly EventMessage[],
   client: pg.PoolClient,
-  { verdict, event_id, age }: Ready,
-  message: Message,
-  before: { readonly id: string; readonly answer: unknown } | undefined,
-): Promise<Applied> {
+  before: unknown,
+): Promise<void> {
+  for (const call of handlerCalls(messages)) {
+    try {
+      await runHandler(work, call, client, before);
+    } catch (error) {
+      throw new HeldEventError(call[0], error);
+    }
+  }
+}
+
+function passedOver({ verdict }: Ready): Applied {
   switch (verdict) {
     case 'older':
-      return { kind: 'older' };
-    case 'late':
-      return { kind: 'held', reason: 'late' };
     case 'repeat':
-      return { kind: 'repeat' };
+      return { kind: verdict };
+    case 'late':
+      return { kind: 'held', reason: verdict };
     case 'skip':
-      return { kind: 'ignored' };
     case 'apply':
-      break;
+      return { kind: 'ignored' };
   }
-  if (message.kind !== 'event' || message.steps === undefined) return { kind: 'ignored' };
-  // It became another's turn between the plain read and the lock: its `before` has not run.
-  if (message.steps.before !== undefined && before?.id !== event_id) {
-    throw Object.assign(new Error('the next held event is another one now'), { code: '40001' });
-  }
-  try {
-    await runHandler(message.steps, message.event, client, before?.answer);
-  } catch (error) {
-    throw new HeldEventError(message, error);
-  }
-  return { kind: 'effect', ageSeconds: age };
 }
 
 /** The held events of an aggregate whose turn it is. */

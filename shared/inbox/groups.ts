@@ -9,16 +9,21 @@ export interface Group {
 }
 
 /**
- * Splits a batch into its groups, in the order in which they first appear.
+ * The message group of a FIFO queue; undefined for a message of any other.
  *
  * The queue's ARN says whether it is FIFO. The attribute `MessageGroupId` alone does not: a standard queue carries it too
  * when the sender uses it for fair sharing, and promises no order by it.
  */
+export function groupOf({ eventSourceARN, attributes }: SQSRecord): string | undefined {
+  return eventSourceARN.endsWith('.fifo') ? attributes.MessageGroupId : undefined;
+}
+
+/** Splits a batch into its groups, in the order in which they first appear. */
 export function groupRecords(records: readonly SQSRecord[]): Group[] {
   const groups: { id: string | null; records: [SQSRecord, ...SQSRecord[]] }[] = [];
   const byId = new Map<string, [SQSRecord, ...SQSRecord[]]>();
   for (const record of records) {
-    const id = record.eventSourceARN.endsWith('.fifo') ? record.attributes.MessageGroupId : undefined;
+    const id = groupOf(record);
     const known = id === undefined ? undefined : byId.get(id);
     if (known !== undefined) {
       known.push(record);

@@ -79,13 +79,30 @@ export interface HandlerSteps<Event, Before = unknown> {
   readonly whenFailing?: WhenFailing;
 }
 
+/** A handler that takes several events of its type at once, so that one statement can write for all of them. */
+export interface ManyHandler<Event> {
+  /**
+   * Applies all of `events` or rejects: those of one aggregate come in their order, and there may be one only. Rejecting rolls back what the call and
+   * others of its transaction wrote; each event is then given alone, which tells whose fault it was.
+   */
+  handleMany(events: readonly [Event, ...Event[]], context: ManyContext): Promise<void>;
+  /** Default: `block` in mode `strict`, else `skip`. */
+  readonly whenFailing?: WhenFailing;
+}
+
+/** What a handler of several events works with. */
+export type ManyContext = Pick<HandlerContext, 'tx'>;
+
 /** A handler for each type that the consumer is interested in. */
 export type Handlers<C extends Catalogue> = {
-  readonly [Type in EventType<C>]?: Handler<ConsumedEvent<C, Type>> | HandlerSteps<ConsumedEvent<C, Type>>;
+  readonly [Type in EventType<C>]?:
+    | Handler<ConsumedEvent<C, Type>>
+    | HandlerSteps<ConsumedEvent<C, Type>>
+    | ManyHandler<ConsumedEvent<C, Type>>;
 };
 
-/** Steps of a handler whose event's type has been checked against the catalogue. */
-export type AnySteps = HandlerSteps<ReceivedEvent>;
+/** Steps of a handler whose event's type has been checked against the catalogue. Without a call of its own for one, it is given a list of one. */
+export type AnySteps = HandlerSteps<ReceivedEvent> & Partial<Pick<ManyHandler<ReceivedEvent>, 'handleMany'>>;
 
 /**
  * Ties what `before` answers to what `handle` gets; TypeScript knows `context.before` as `unknown` otherwise. The event's type
@@ -109,6 +126,8 @@ export function handlerSteps<Event, Before>(steps: {
 }
 
 /** A handler in its long form. */
-export function stepsOf(handler: Handler<never> | HandlerSteps<never>): AnySteps {
-  return typeof handler === 'function' ? { handle: handler } : handler;
+export function stepsOf(handler: Handler<never> | HandlerSteps<never> | ManyHandler<never>): AnySteps {
+  if (typeof handler === 'function') return { handle: handler };
+  if (!('handleMany' in handler)) return handler;
+  return { ...handler, handle: (event, { tx }) => handler.handleMany([event as never], { tx }) };
 }

@@ -37,6 +37,8 @@ export {
   type Handlers,
   handlerSteps,
   type HandlerSteps,
+  type ManyContext,
+  type ManyHandler,
   type WhenFailing,
 } from './handlers.ts';
 export { type HeldLag, readHeldLag } from './held-lag.ts';

@@ -25,8 +25,8 @@ interface Traced {
 
 /** The spans of an invocation's messages. */
 export interface MessageSpans {
-  /** Runs a part of a message's work in its span. */
-  run<T>(message: Traced, work: () => Promise<T>): Promise<T>;
+  /** Runs a part of the work for messages while their spans are open, as a part of the first one's. */
+  run<T>(messages: readonly Traced[], work: () => Promise<T>): Promise<T>;
   /** The report, which also notes on the message's span what became of it, and ends the span. */
   noting(report: OutcomeReport): OutcomeReport;
   /** Ends what was not reported: it was rolled back, and its time was over or another try took its place. */
@@ -70,7 +70,10 @@ export function messageSpans(consumer: string): MessageSpans {
     if (message.event !== undefined) open.delete(message.event);
   };
   return {
-    run: (message, work) => (message.event === undefined ? work() : spanOf(message).run(work)),
+    run: (messages, work) => {
+      const [first] = messages.filter(({ event }) => event !== undefined).map(spanOf);
+      return first === undefined ? work() : first.run(work);
+    },
     noting: (report) => ({
       ...report,
       applied(event, applied) {

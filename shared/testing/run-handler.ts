@@ -1,5 +1,5 @@
 import type { CompiledCatalogue, ReceivedEvent } from '../events/index.ts';
-import type { HandlerSteps, Once } from '../inbox/index.ts';
+import type { HandlerSteps, ManyHandler, Once } from '../inbox/index.ts';
 import { type AnyGivenEvent, receivedEvent } from './received-event.ts';
 import { testTransaction, type TestTransaction } from './test-transaction.ts';
 import { TestingError } from './testing-error.ts';
@@ -19,7 +19,7 @@ export interface HandlerRun {
 }
 
 /**
- * Runs the handler of an event's type: its `before` step first, while there is no transaction, then `handle` in one.
+ * Runs the handler of an event's type: its `before` step first, while there is no transaction, then `handle` in one. `handleMany` gets a list of one.
  *
  * @throws TestingError `EVENT_NOT_IN_CATALOGUE`, `EVENT_DATA_INVALID`; `HANDLER_MISSING`; `CALL_NOT_EXPECTED` for a call without an answer in `calls`; and
  * whatever the handler throws
@@ -32,9 +32,15 @@ export async function runHandler(
 ): Promise<HandlerRun> {
   const handler = Object.hasOwn(handlers, event.type) ? handlers[event.type] : undefined;
   if (handler === undefined) throw new TestingError('HANDLER_MISSING', `There is no handler for ${event.type}.`);
-  const steps = (typeof handler === 'function' ? { handle: handler } : handler) as HandlerSteps<ReceivedEvent>;
+  const steps = (typeof handler === 'function' ? { handle: handler } : handler) as
+    | HandlerSteps<ReceivedEvent>
+    | ManyHandler<ReceivedEvent>;
   const received = receivedEvent(catalogue, event);
   const called: string[] = [];
+  if ('handleMany' in steps) {
+    await steps.handleMany([received], { tx });
+    return { tx, called };
+  }
   const before = await steps.before?.(received, { once: answered(calls, called) });
   await steps.handle(received, { tx, before });
   return { tx, called };

@@ -2,15 +2,33 @@ import { type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
 import { isSealed, type Keyring } from '../../../shared/sealing/index.ts';
 import type { catalogue } from '../catalogue/index.ts';
 import { nameForLedger, sealedName } from './customer-name.ts';
-import { applyChange } from './read-model.ts';
+import { issue, pay } from './read-model.ts';
 
-/** What the ledger does with each event of an invoice. It opens nothing. */
+/** What the ledger does with the events of invoices. It opens nothing. */
 export const handlers = {
-  'invoice.issued': (event, { tx }) =>
-    applyChange(tx, event, { kind: 'issued', currency: event.data.currency, amountMinor: event.data.totalMinor }),
-  'invoice.payment-recorded': (event, { tx }) =>
-    applyChange(tx, event, { kind: 'payment', amountMinor: event.data.amountMinor }),
-  'invoice.paid': (event, { tx }) => applyChange(tx, event, { kind: 'paid', amountMinor: 0 }),
+  'invoice.issued': {
+    handleMany: (events, { tx }) =>
+      issue(
+        tx,
+        events.map((event) => ({ event, currency: event.data.currency, amountMinor: event.data.totalMinor })),
+      ),
+  },
+  'invoice.payment-recorded': {
+    handleMany: (events, { tx }) =>
+      pay(
+        tx,
+        'payment',
+        events.map((event) => ({ event, amountMinor: event.data.amountMinor })),
+      ),
+  },
+  'invoice.paid': {
+    handleMany: (events, { tx }) =>
+      pay(
+        tx,
+        'paid',
+        events.map((event) => ({ event, amountMinor: 0 })),
+      ),
+  },
 } as const satisfies Handlers<typeof catalogue>;
 
 /**
@@ -28,7 +46,7 @@ export function namingHandlers(keyring: Keyring): Handlers<typeof catalogue> {
       handle: async (event, context) => {
         const name = context.before === undefined ? null : nameForLedger(event, context.before);
         const { currency, totalMinor } = event.data;
-        await applyChange(context.tx, event, { kind: 'issued', currency, amountMinor: totalMinor, customerName: name });
+        await issue(context.tx, [{ event, currency, amountMinor: totalMinor, customerName: name }]);
       },
     }),
   };

@@ -111,6 +111,40 @@ describe('the ledger', () => {
     expect(log.lines.filter(({ level }) => level !== 'debug')).toEqual([]);
   });
 
+  it('adds up several payments of one invoice, and of others, that come in one transaction', async () => {
+    const { handler, pool } = ledger();
+    const histories = [randomUUID(), randomUUID()].map((id) => ({ id, records: invoiceHistory(id) }));
+    expect(
+      await invoke(
+        handler,
+        histories.flatMap(({ records }) => records.slice(0, 1)),
+      ),
+    ).toEqual([]);
+    expect(
+      await invoke(
+        handler,
+        histories.flatMap(({ records }) => records.slice(1)),
+      ),
+    ).toEqual([]);
+    const entries = await pool.query(
+      `select count(distinct xmin::text)::int as transactions, count(*)::int as entries from sample.ledger_entry
+        where invoice_id = any ($1) and kind <> 'issued'`,
+      [histories.map(({ id }) => id)],
+    );
+    expect(entries.rows).toEqual([{ transactions: 1, entries: 6 }]);
+    for (const { id } of histories) {
+      const { rows } = await pool.query(
+        `select paid_minor, status, last_sequence, effects,
+                (select array_agg(sequence::int order by entry) from sample.ledger_entry where invoice_id = $1) as entered
+           from sample.ledger_invoice where invoice_id = $1`,
+        [id],
+      );
+      expect(rows).toEqual([
+        { paid_minor: '12000', status: 'paid', last_sequence: '4', effects: 4, entered: [1, 2, 3, 4] },
+      ]);
+    }
+  });
+
   it('holds a payment that comes before the invoice, and takes it after', async () => {
     const { handler, log, pool } = ledger();
     const invoiceId = randomUUID();

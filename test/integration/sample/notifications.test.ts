@@ -21,7 +21,8 @@ function notifications(whenNoted = () => {}) {
   const metrics = recordingMetrics();
   const handlers = notificationHandlers(mailClient(provider.current.url), sampleKeyring(pool));
   const issued = handlers['invoice.issued'];
-  if (issued === undefined || typeof issued === 'function') throw new Error('it has a step before');
+  if (issued === undefined || typeof issued === 'function' || 'handleMany' in issued)
+    throw new Error('it has a step before');
   const handler = eventConsumer({
     name: 'notifications',
     mode: 'any',

@@ -122,6 +122,18 @@ describe('running a handler', () => {
     expect(called).toEqual(['label']);
   });
 
+  it('gives one that takes many events a list of one', async () => {
+    const many: Handlers<typeof catalogue> = {
+      'order.placed': {
+        handleMany: async (events, { tx }) => {
+          await tx.query('insert into parcel values ($1)', [events.map(({ aggregateId }) => aggregateId)]);
+        },
+      },
+    };
+    const { tx } = await tests.run(many, placed);
+    expect(tx.statements).toEqual([{ text: 'insert into parcel values ($1)', values: [['7']] }]);
+  });
+
   it('lets through what a call throws, and refuses one that the test did not expect', async () => {
     const down = new Error('down');
     await expect(tests.run(handlers, placed, { calls: { label: down } })).rejects.toBe(down);
