@@ -33,7 +33,7 @@ export interface JanitorProps extends FunctionDefaults {
   readonly roles?: readonly string[];
   /**
    * `rotates`: the classes whose keys it replaces in time, and whose canaries it opens every day. `erases`: it finishes erasures; where the keys have a log of erasures it must.
-   * Its login then also needs the rights on `erasable`, by `roles`. Default: no keys.
+   * Its login then also needs the rights on `erasable`, by `roles`. Given without a class to rotate it is a mistake. Default: no keys.
    */
   readonly sealing?: SealingAccess | undefined;
   /** How old a branch key becomes before another takes its place; whole days. Default: 90 days. */
@@ -71,6 +71,11 @@ export class Janitor extends Construct {
     const { keep, archive, also = {}, roles = [], sealing, branchKeyAge = Duration.days(90) } = props;
     const { indexes = [], indexKeyAge = Duration.days(365) } = props;
     const erases = sealing?.erases === true;
+    if (sealing !== undefined && (sealing.rotates ?? []).length === 0) {
+      throw new RangeError(
+        `${this.node.path}: a janitor that is given keys looks after them, and this one may not: name their classes in sealing.rotates.`,
+      );
+    }
     if (sealing?.keys.erasureLog !== undefined && !erases) {
       throw new RangeError(
         `${this.node.path}: the keys have a log of erasures, which a janitor finishes: declare erases: true.`,

@@ -189,7 +189,7 @@ export class ServiceStack extends Stack {
     });
     const queues = { ledger: ledgerQueue, analytics: analyticsQueue, notifications: notificationsQueue };
     const operator = new Operator(this, 'Operator', {
-      ...defaults,
+      ...withS3,
       installation: outbox.installation,
       database,
       queues,

@@ -6,8 +6,32 @@ import { customerEmail } from '../../functions/sample/catalogue/classes.ts';
 import { CUSTOMER } from '../../functions/sample/api/tables.ts';
 import { declaredIndexes } from '../../shared/sealing/index.ts';
 import { janitorConfig } from '../../functions/janitor/config.ts';
-import { EventArchive } from '../../infra/index.ts';
-import { synthesise, variablesOf } from './synthesised.ts';
+import { ErasureLog, EventArchive, Janitor, OutboxDatabase, SealingKeys } from '../../infra/index.ts';
+import { emptyApp, synthesise, variablesOf } from './synthesised.ts';
+
+describe('a janitor of your own', () => {
+  it.each([
+    ['is given keys and rotates none', { erases: true }, [], 'name their classes in sealing.rotates'],
+    ['rotates keys whose log of erasures it does not finish', { rotates: ['contact'] }, [], 'declare erases: true'],
+    [
+      'has an index over a class that it does not rotate',
+      { rotates: ['tax'], erases: true },
+      [{ name: 'e-mail', class: 'contact', normaliser: 'email', columns: [] }],
+      'add it to sealing.rotates',
+    ],
+  ] as const)('that %s is refused', (_what, sealing, indexes, message) => {
+    const stack = new Stack(emptyApp(), 'Own');
+    const keys = new SealingKeys(stack, 'Keys', { vaultName: 'shop', erasureLog: new ErasureLog(stack, 'Log') });
+    const database = new OutboxDatabase(stack, 'Database', {
+      connection: { host: '127.0.0.1', port: 5432, name: 'outbox', auth: { kind: 'password', password: 'none' } },
+      migrateEntry: 'functions/migrate/index.ts',
+      migrator: 'sealed_migrator',
+    });
+    const keep = { outbox: Duration.days(14), inbox: Duration.days(35) };
+    const props = { installation: 'shop', database, keep, indexes, sealing: { keys, ...sealing } };
+    expect(() => new Janitor(stack, 'Janitor', props)).toThrow(message);
+  });
+});
 
 describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (stage) => {
   const { resources, functionNamed } = synthesise(stage);
