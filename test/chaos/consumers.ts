@@ -2,7 +2,14 @@ import type { SQSRecord } from 'aws-lambda';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { mailClient } from '../../functions/sample/notifications/mail-client.ts';
-import { type BeforeContext, eventConsumer, type HandlerContext, type HandlerSteps } from '../../shared/inbox/index.ts';
+import {
+  type BeforeContext,
+  eventConsumer,
+  type HandlerContext,
+  type HandlerSteps,
+  type ManyContext,
+  type ManyHandler,
+} from '../../shared/inbox/index.ts';
 import { noMetrics } from '../../shared/telemetry/index.ts';
 import { contextFor, drainOf } from '../support/sqs-batch.ts';
 import { catalogue, CONSUMERS, type ConsumerName } from './catalogue.ts';
@@ -66,7 +73,7 @@ export async function runConsumers(options: ConsumersOptions): Promise<void> {
       destination: 'ledger',
       handlers: {
         'account.noted': effects('ledger', faults),
-        'account.changed': effects('ledger', faults),
+        'account.changed': effectsOfMany('ledger', faults),
         'account.alerted': effects('ledger', faults),
       },
     }),
@@ -86,7 +93,7 @@ export async function runConsumers(options: ConsumersOptions): Promise<void> {
       ...common,
       name: 'analytics',
       mode: 'any',
-      handlers: { 'account.changed': effects('analytics', faults) },
+      handlers: { 'account.changed': effectsOfMany('analytics', faults) },
     }),
   } satisfies Record<ConsumerName, unknown>;
   await Promise.all(
@@ -109,6 +116,18 @@ function effects(consumer: ConsumerName, faults: HandlerFaults): Steps {
       await writeEffect(tx, consumer, event);
     },
   } satisfies HandlerSteps<AccountEvent>;
+}
+
+/** The same, given many events at once. */
+function effectsOfMany(consumer: ConsumerName, faults: HandlerFaults): ManyHandler<never> {
+  return {
+    async handleMany(events: readonly AccountEvent[], { tx }: ManyContext): Promise<void> {
+      for (const event of events) {
+        await faults.meet(consumer, event, tx);
+        await writeEffect(tx, consumer, event);
+      }
+    },
+  } satisfies ManyHandler<AccountEvent>;
 }
 
 /** One mail for each event, and the provider's id of it in the effect. */
