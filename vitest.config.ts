@@ -46,8 +46,6 @@ export default defineConfig({
         test: {
           name: 'infra',
           include: ['test/infra/**/*.test.ts'],
-          // Loading CDK takes longer than most of these files, which make templates and nothing else.
-          isolate: false,
           // A synthesis bundles every function.
           testTimeout: 120 * SECOND,
           hookTimeout: 120 * SECOND,

@@ -1,17 +1,6 @@
-import { S3Client } from '@aws-sdk/client-s3';
 import { type Archive, folderArchive, s3Archive } from '../shared/archive/index.ts';
-
-export type ArchiveAddress =
-  | { readonly kind: 's3'; readonly bucket: string }
-  | { readonly kind: 'folder'; readonly path: string };
-
-/** `s3://bucket` or `file:///folder`. @returns undefined for anything else */
-export function placeOf(value: string): ArchiveAddress | undefined {
-  const [, bucket] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])\/?$/.exec(value) ?? [];
-  if (bucket !== undefined) return { kind: 's3', bucket };
-  const [, path] = /^file:\/\/(\/.+)$/.exec(value) ?? [];
-  return path === undefined ? undefined : { kind: 'folder', path };
-}
+import type { ArchiveAddress } from './archive-address.ts';
+import { s3Calls } from './s3.ts';
 
 /** The archive, and what ends its connections. */
 export function openArchive(
@@ -19,7 +8,7 @@ export function openArchive(
   env: Readonly<Record<string, string | undefined>>,
 ): { archive: Archive; close(): void } {
   if (address.kind === 'folder') return { archive: folderArchive(address.path), close() {} };
-  const client = new S3Client({
+  const client = s3Calls({
     // A put that is repeated writes the same object again.
     maxAttempts: 3,
     requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },

@@ -1,5 +1,5 @@
 import { SealedOutboxError } from '../../shared/errors/index.ts';
-import { type ArchiveAddress, placeOf } from '../archive.ts';
+import { type ArchiveAddress, placeOf } from '../archive-address.ts';
 import {
   declaredIndexes,
   type DeclaredIndex,

@@ -1,5 +1,5 @@
 import { SealedOutboxError } from '../../shared/errors/index.ts';
-import { type ArchiveAddress, placeOf } from '../archive.ts';
+import { type ArchiveAddress, placeOf } from '../archive-address.ts';
 import { type Classes, defineClasses, defineErasable, type ErasableColumns } from '../../shared/sealing/index.ts';
 
 /** The environment of the operator's function is wrong. Thrown at start; nothing was done. */

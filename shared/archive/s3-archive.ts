@@ -1,8 +1,8 @@
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
+import type { S3 } from '@aws-sdk/client-s3';
 import type { Archive } from './archive.ts';
 
 export interface S3ArchiveOptions {
-  readonly client: S3Client;
+  readonly client: Pick<S3, 'putObject' | 'listObjectsV2' | 'getObject'>;
   readonly bucket: string;
 }
 
@@ -13,24 +13,22 @@ export interface S3ArchiveOptions {
 export function s3Archive({ client, bucket: Bucket }: S3ArchiveOptions): Archive {
   return {
     async put(name, content) {
-      await client.send(new PutObjectCommand({ Bucket, Key: name, Body: content, ContentType: 'application/gzip' }));
+      await client.putObject({ Bucket, Key: name, Body: content, ContentType: 'application/gzip' });
     },
     async *list(prefix) {
       let token: string | undefined;
       do {
-        const page = await client.send(
-          new ListObjectsV2Command({
-            Bucket,
-            Prefix: prefix,
-            ...(token !== undefined && { ContinuationToken: token }),
-          }),
-        );
+        const page = await client.listObjectsV2({
+          Bucket,
+          Prefix: prefix,
+          ...(token !== undefined && { ContinuationToken: token }),
+        });
         for (const { Key } of page.Contents ?? []) if (Key !== undefined) yield Key;
         token = page.NextContinuationToken;
       } while (token !== undefined);
     },
     async read(name) {
-      const { Body } = await client.send(new GetObjectCommand({ Bucket, Key: name }));
+      const { Body } = await client.getObject({ Bucket, Key: name });
       return Body as AsyncIterable<Uint8Array>;
     },
   };

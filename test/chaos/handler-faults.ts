@@ -4,7 +4,7 @@ import type { Queryable } from '../../shared/database/index.ts';
 import type { ConsumerName } from './catalogue.ts';
 import type { AccountEvent } from './read-models.ts';
 
-/** Fewer than a consumer's attempts: what fails so often works then. */
+/** Fewer than a consumer's attempts: what fails so often works then. In each replay it fails again. */
 const TIMES = 2;
 /** Longer than a delivery waits for it: what it writes then must go nowhere. In a longer invocation it is only slow. Milliseconds. */
 const HANGS_MS = 3_000;
@@ -19,9 +19,9 @@ export interface HandlerFaults {
 export function handlerFaults(aside: pg.Pool, injected: (kind: string) => void): HandlerFaults {
   const count = async (consumer: string, event: AccountEvent): Promise<number> => {
     const { rows } = await aside.query(
-      `insert into handler_fault as f values ($1, $2, 1)
-       on conflict (consumer, event_id) do update set times = f.times + 1 returning times`,
-      [consumer, event.id],
+      `insert into handler_fault as f values ($1, $2, $3, 1)
+       on conflict (consumer, event_id, replay) do update set times = f.times + 1 returning times`,
+      [consumer, event.id, event.replay ?? 0],
     );
     return rows[0].times;
   };

@@ -26,8 +26,8 @@ export const READ_MODELS = `
     events bigint not null, total bigint not null, digest text not null, last uuid not null, amount bigint not null,
     primary key (consumer, aggregate_id)
   );
-  -- What handlers remember although their transactions are rolled back, and what has been mended.
-  create table handler_fault (consumer text, event_id uuid, times integer not null, primary key (consumer, event_id));
+  -- What handlers remember although their transactions are rolled back (replay 0: live), and what has been mended.
+  create table handler_fault (consumer text, event_id uuid, replay integer, times integer not null, primary key (consumer, event_id, replay));
   create table mended (consumer text, event_id uuid, primary key (consumer, event_id));
   grant select, insert on effect to sealed_ledger;
   grant select, insert, update on read_model, handler_fault to sealed_ledger;

@@ -12,7 +12,7 @@ import {
   LambdaClient,
   PutFunctionConcurrencyCommand,
 } from '@aws-sdk/client-lambda';
-import { S3Client } from '@aws-sdk/client-s3';
+import { S3 } from '@aws-sdk/client-s3';
 import { SNSClient } from '@aws-sdk/client-sns';
 import {
   GetQueueAttributesCommand,
@@ -74,7 +74,7 @@ describe('the deployed janitor', () => {
       }),
     );
     expect(FunctionError).toBeUndefined();
-    const bucket = new S3Client({ ...client, forcePathStyle: true });
+    const bucket = new S3({ ...client, forcePathStyle: true });
     try {
       const archived = await allOf(readArchive(s3Archive({ client: bucket, bucket: output('ArchiveBucketName') })));
       expect(archived).toEqual([expect.objectContaining({ id, data, occurredAt: '2026-01-02T03:04:05.000000Z' })]);

@@ -18,7 +18,7 @@ const BUDGET: Readonly<Record<string, number>> = {
   api: 630 * KB,
   migrate: 200 * KB,
   monitor: 170 * KB,
-  operator: 430 * KB,
+  operator: 530 * KB,
   janitor: 580 * KB,
 };
 
@@ -94,26 +94,30 @@ describe('a synthesis of stage prod', () => {
         (Metadata?.cdk_nag?.rules_to_suppress ?? []).map(({ id, reason }) => ({ Type, id, reason })),
       );
     });
-    const reasons = Object.fromEntries(suppressed.map(({ id, reason }) => [id, reason]));
-    expect(Object.entries(reasons).toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual([
+    const reasons = new Map(suppressed.map(({ id, reason }) => [`${id} ${reason}`, [id, reason]]));
+    const sorted = [...reasons].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, pair]) => pair);
+    expect(sorted).toEqual([
       ['AwsSolutions-IAM5[Resource::*]', expect.stringMatching(/^Lambda's own calls .* is denied all of them\.$/)],
       [
         'AwsSolutions-IAM5[Resource::arn:aws:ec2:eu-central-1:<AWS::AccountId>:*/*]',
         expect.stringMatching(/^Lambda's own calls/),
       ],
-      [
+      ...['GetObject', 'PutObject'].map((call) => [
         expect.stringMatching(
           /^AwsSolutions-IAM5\[Resource::sealed-outbox-prod-data:\w*ArchiveBucket\w+\/events\/\*\]$/,
         ),
-        expect.stringMatching(/^PutObject only, below one prefix of one bucket/),
-      ],
+        expect.stringMatching(new RegExp(`^${call} only, below one prefix of one bucket`)),
+      ]),
       ...['entry', 'subject-key'].map((prefix) => [
         expect.stringMatching(
           new RegExp(`^AwsSolutions-IAM5\\[Resource::sealed-outbox-prod-data:\\w*ErasuresBucket\\w+/${prefix}/\\*\\]$`),
         ),
         expect.stringMatching(/^Entries of the log of erasures/),
       ]),
-      ['AwsSolutions-S1', expect.stringContaining('CloudTrail')],
+      ...['archive', 'log'].map((read) => [
+        'AwsSolutions-S1',
+        expect.stringMatching(new RegExp(`^Who reads the ${read} is in CloudTrail`)),
+      ]),
       // CDK's own, for its flow log.
       ['CloudFormation-Validate::F3002', expect.stringContaining('FlowLog DestinationOptions')],
       ['CloudFormation-Validate::F3003', expect.stringContaining('FlowLog DestinationOptions')],

@@ -11,7 +11,6 @@ import {
   resumeReplay,
   startReplay,
 } from '../../../shared/outbox/index.ts';
-import { returnFromArchive } from './archive.ts';
 import type { Answer, Runners, Tools } from './tools.ts';
 
 export const resendRunners: Runners<keyof typeof resendCommands> = {
@@ -21,7 +20,11 @@ export const resendRunners: Runners<keyof typeof resendCommands> = {
     const start = { destination, scope, ...when, ...(perSecond !== undefined && { perSecond }) };
     return { number: await startReplay(db, start, reason) };
   },
-  'replay return': returnFromArchive,
+  'replay return': async (tools, args) => {
+    // S3's client is no part of a cold start for all the other commands.
+    const { returnFromArchive } = await import('./archive.ts');
+    return returnFromArchive(tools, args);
+  },
   'replay list': async ({ db }, args) => ({ replays: await listReplays(db, args) }),
   'replay show': async ({ db }, { number }) => {
     const [replay] = await listReplays(db, { number });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { endReplay, handlerSteps, type Mode, resetConsumer } from '../../../shared/inbox/index.ts';
+import { endReplay, handlerSteps, type Mode, resetConsumer, retryHeld, skipHeld } from '../../../shared/inbox/index.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf, inboxOf } from '../../support/counter-consumer.ts';
 import { counterEnvelope, type CounterEvent } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
@@ -40,6 +40,7 @@ function consumer(mode: Mode, more: Partial<Parameters<typeof counterConsumer>[0
     ...built,
     name,
     message,
+    idOf: (place: string) => ids.get(place)!,
     receive,
     drain: () => drainOf(built.handler),
     effects: async () => (await effectsOf(pool, name)).map(({ counter, sequence }) => `${counter}#${sequence}`),
@@ -170,6 +171,75 @@ describe.each(MODES)('a consumer of mode %s', (mode) => {
     await one.end();
     await expect(one.end()).rejects.toMatchObject({ code: 'NOT_IN_STATE' });
     await expect(resetConsumer(operator, 'nobody', {}, RUN, 'r')).rejects.toMatchObject({ code: 'HELD_EVENT_UNKNOWN' });
+  });
+
+  /** One whose handler fails as long as `broken.yes`. */
+  const failing = (attempts: number) => {
+    const broken = { yes: false };
+    const one = consumer(mode, {
+      attempts,
+      handlers: {
+        'counter.added': async (event, { tx }) => {
+          if (broken.yes) throw new Error('as the test wants it');
+          await tx.query('insert into effect (consumer, counter, sequence) values ($1, $2, $3)', [
+            one.name,
+            event.aggregateId,
+            event.sequence.toString(),
+          ]);
+        },
+      },
+    });
+    return { ...one, broken };
+  };
+
+  it('like case 62: gives a replayed event back whose handler fails, though it was applied before the reset', async () => {
+    const one = failing(5);
+    await one.receive(['a#1']);
+    await one.reset();
+    await one.wipe();
+    one.broken.yes = true;
+    expect(await one.receive(['a#1'], RUN)).toHaveLength(1);
+    one.broken.yes = false;
+    expect(await one.receive(['a#1'], RUN)).toEqual([]);
+    expect(await one.effects()).toEqual(['a#1']);
+  });
+
+  it('like case 62: holds a replayed event whose handler fails for good, and applies it when the handler is mended', async () => {
+    const one = failing(1);
+    await one.receive(['a#1']);
+    await one.reset();
+    await one.wipe();
+    one.broken.yes = true;
+    expect(await one.receive(['a#1'], RUN)).toEqual([]);
+    expect(await one.held()).toEqual(['a#1 failing']);
+    one.broken.yes = false;
+    await retryHeld(operator, one.name, one.idOf('a#1'), 'the handler was mended');
+    await one.drain();
+    expect(await one.effects()).toEqual(['a#1']);
+    expect(await one.held()).toEqual([]);
+  });
+
+  it('leaves out a replayed event that an operator has skipped, though it was applied before the reset', async () => {
+    const one = failing(1);
+    await one.receive(['a#1']);
+    await one.reset();
+    await one.wipe();
+    one.broken.yes = true;
+    await one.receive(['a#1'], RUN);
+    one.broken.yes = false;
+    await skipHeld(operator, one.name, one.idOf('a#1'), 'the event is wrong');
+    await one.drain();
+    expect(await one.receive(['a#1', 'a#2'], RUN)).toEqual([]);
+    expect(await one.effects()).toEqual(['a#2']);
+  });
+
+  it('holds a replayed message that cannot be read, though its event was applied before the reset', async () => {
+    const one = consumer(mode);
+    await one.receive(['a#1']);
+    await one.reset();
+    await one.wipe();
+    await one.receive(['a#1'], RUN, { version: 99 });
+    expect(await one.held()).toEqual(['a#1 unknown-version']);
   });
 
   it('runs the `before` step of a replayed event that it applies, and of no other', async () => {
@@ -304,6 +374,36 @@ describe('a reset', () => {
     await one.wipe();
     await one.receive(['a#1'], RUN);
     expect(await one.effects()).toEqual(['a#1']);
+  });
+
+  it.each(MODES)('waits for what is taken out of the held events, too, in mode %s', async (mode) => {
+    let broken = true;
+    let release = (): void => {};
+    const started = Promise.withResolvers<void>();
+    const one = consumer(mode, {
+      attempts: 1,
+      handlers: {
+        'counter.added': async () => {
+          if (broken) throw new Error('as the test wants it');
+          started.resolve();
+          await new Promise<void>((resolve) => (release = resolve));
+        },
+      },
+    });
+    await one.receive(['a#1']);
+    broken = false;
+    await retryHeld(operator, one.name, one.idOf('a#1'), 'the handler was mended');
+    const draining = one.drain();
+    await started.promise;
+    const resetting = one.reset();
+    await expect
+      .poll(
+        async () => (await migrator.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount,
+      )
+      .toBe(1);
+    release();
+    await draining;
+    expect(await resetting).toMatchObject({ held: 0 });
   });
 
   it('is written to the audit, and so is the end; both belong to operators', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
+  type VaultPool,
   blindIndex,
   createIndexKeys,
   createKeyring,
@@ -114,12 +115,11 @@ describe('a run over blind indexes', () => {
       monotonic: () => now,
       sleep: async (ms: number): Promise<void> => void (now += ms),
     };
-    const slow = { totalCount: 1, query: (text: string, values: unknown[]) => keeper.query(text, values) };
-    const ticking: typeof slow = {
-      ...slow,
-      query: (text, values) => {
-        if (text.includes('update "public"."customer"')) now += 1_000;
-        return slow.query(text, values);
+    const ticking: VaultPool = {
+      totalCount: 1,
+      query: (statement, values) => {
+        if (typeof statement === 'string' && statement.includes('update "public"."customer"')) now += 1_000;
+        return keeper.query(statement as string, values);
       },
     };
     const limited = () => runIndexesOn(ticking, { name: 'test', kms, indexes, clock, page: 2, budgetMs: 2_000 });

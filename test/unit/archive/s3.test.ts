@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3 } from '@aws-sdk/client-s3';
 import { mockClient } from 'aws-sdk-client-mock';
 import { describe, expect, it } from 'vitest';
 import { type Archive, s3Archive } from '../../../shared/archive/index.ts';
@@ -8,7 +8,7 @@ import { archiveConformance } from '../../support/archive-conformance.ts';
 /** A bucket that answers as S3 does, three names a page. */
 function bucket(): Archive {
   const objects = new Map<string, Uint8Array>();
-  const client = new S3Client({ region: 'eu-central-1' });
+  const client = new S3({ region: 'eu-central-1' });
   const mock = mockClient(client);
   mock.on(PutObjectCommand).callsFake(({ Key, Body }) => {
     objects.set(Key, Body);
@@ -30,7 +30,7 @@ archiveConformance(bucket);
 
 describe('a bucket', () => {
   it('that refuses an object is said, so that nothing is deleted', async () => {
-    const client = new S3Client({ region: 'eu-central-1' });
+    const client = new S3({ region: 'eu-central-1' });
     mockClient(client)
       .on(PutObjectCommand)
       .rejects(Object.assign(new Error('no'), { name: 'AccessDenied' }));

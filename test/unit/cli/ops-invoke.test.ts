@@ -1,12 +1,16 @@
 import { InvokeCommand, LambdaClient, TooManyRequestsException } from '@aws-sdk/client-lambda';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { mockClient } from 'aws-sdk-client-mock';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { targetOf } from '../../../cli/cloud/target.ts';
 import { operatorOf } from '../../../cli/ops/invoke.ts';
 
 const lambda = mockClient(LambdaClient);
 const sts = mockClient(STSClient);
+// Other files share the classes of the SDK.
+afterAll(() => {
+  for (const mock of [lambda, sts]) mock.restore();
+});
 const CALLER = 'arn:aws:sts::111122223333:assumed-role/on-call/ada';
 
 beforeEach(() => {

@@ -5,11 +5,13 @@ import {
   SetAlarmStateCommand,
 } from '@aws-sdk/client-cloudwatch';
 import { mockClient } from 'aws-sdk-client-mock';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { judgeAlarms, ruleOf } from '../../../local/cloudwatch/alarms.ts';
 import { createSampleStore, type Sample } from '../../../local/cloudwatch/samples.ts';
 
 const metrics = mockClient(CloudWatchClient);
+// Other files share the classes of the SDK.
+afterAll(() => metrics.restore());
 const NOON = Date.UTC(2026, 0, 1, 12);
 const ALARM: MetricAlarm = {
   AlarmName: 'lag',

@@ -6,12 +6,16 @@ import {
 } from '@aws-sdk/client-cloudwatch-logs';
 import { GetQueueAttributesCommand, ListQueuesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { mockClient } from 'aws-sdk-client-mock';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createForwarder } from '../../../local/cloudwatch/forwarder.ts';
 
 const logs = mockClient(CloudWatchLogsClient);
 const metrics = mockClient(CloudWatchClient);
 const queues = mockClient(SQSClient);
+// Other files share the classes of the SDK.
+afterAll(() => {
+  for (const mock of [logs, metrics, queues]) mock.restore();
+});
 let now = 1_000_000;
 const forwarder = () =>
   createForwarder(

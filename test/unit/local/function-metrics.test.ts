@@ -1,10 +1,12 @@
 import { CloudWatchClient, GetMetricDataCommand, ListMetricsCommand } from '@aws-sdk/client-cloudwatch';
 import { mockClient } from 'aws-sdk-client-mock';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createFunctionMetrics } from '../../../local/cloudwatch/function-metrics.ts';
 import { queueAges } from '../../../local/cloudwatch/queue-ages.ts';
 
 const metrics = mockClient(CloudWatchClient);
+// Other files share the classes of the SDK.
+afterAll(() => metrics.restore());
 const named = (MetricName: string, FunctionName: string) => ({
   Namespace: 'AWS/Lambda',
   MetricName,
