@@ -46,6 +46,10 @@ export default defineConfig({
         test: {
           name: 'infra',
           include: ['test/infra/**/*.test.ts'],
+          // Loading CDK takes longer than most of these files, which make templates and nothing else.
+          isolate: false,
+          // esbuild's thread for calls that wait ends with the file that has started it: a process for each call instead.
+          env: { ESBUILD_WORKER_THREADS: '0' },
           // A synthesis bundles every function.
           testTimeout: 120 * SECOND,
           hookTimeout: 120 * SECOND,

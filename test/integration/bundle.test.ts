@@ -1,9 +1,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { bundle, bundleAhead, type Entry } from '../../infra/constructs/bundle.ts';
+import { bundle, bundleAhead, type Entry, ROOT } from '../../infra/constructs/bundle.ts';
 import { bundleSize } from '../support/bundle-size.ts';
-import { ROOT } from './synthesised.ts';
 
 // Below the repository, where packages are found.
 mkdirSync(join(ROOT, '.cache'), { recursive: true });
