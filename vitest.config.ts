@@ -48,7 +48,7 @@ export default defineConfig({
           include: ['test/infra/**/*.test.ts'],
           // Loading CDK takes longer than most of these files, which make templates and nothing else.
           isolate: false,
-          // esbuild's thread for calls that wait ends with the file that has started it: a process for each call instead.
+          // esbuild's thread for calls that wait was seen not to outlive the file that started it: a process for each call instead.
           env: { ESBUILD_WORKER_THREADS: '0' },
           // A synthesis bundles every function.
           testTimeout: 120 * SECOND,

@@ -17,16 +17,7 @@ export function handlerCalls(messages: readonly EventMessage[]): readonly Handle
     const group = groupOf(record);
     if (group !== undefined) orders.push(`group ${group}`);
     const earliest = Math.max(0, ...orders.map((order) => reached.get(order) ?? 0));
-    const found = calls.findIndex(
-      (
-        [
-          {
-            event: { type },
-          },
-        ],
-        n,
-      ) => n >= earliest && type === event.type,
-    );
+    const found = calls.findIndex(([first], n) => n >= earliest && first.event.type === event.type);
     const joined = steps?.handleMany === undefined ? undefined : calls[found];
     if (joined === undefined) calls.push([message]);
     else joined.push(message);

@@ -341,6 +341,19 @@ describe('order in a replay', () => {
   });
 });
 
+/** Until somebody waits for a lock of a consumer. Of this database: others of the server have their own. */
+async function untilOneWaits(): Promise<void> {
+  await expect
+    .poll(async () => {
+      const { rowCount } = await migrator.query(
+        `select from pg_locks l join pg_database d on d.oid = l.database
+          where d.datname = current_database() and l.locktype = 'advisory' and not l.granted`,
+      );
+      return rowCount;
+    })
+    .toBe(1);
+}
+
 describe('a reset', () => {
   it('waits for a transaction of the consumer, which is part of what is forgotten', async () => {
     let release = (): void => {};
@@ -363,11 +376,7 @@ describe('a reset', () => {
     const applying = one.receive(['a#1']);
     await started.promise;
     const resetting = one.reset();
-    await expect
-      .poll(
-        async () => (await migrator.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount,
-      )
-      .toBe(1);
+    await untilOneWaits();
     release();
     await applying;
     await resetting;
@@ -396,11 +405,7 @@ describe('a reset', () => {
     const draining = one.drain();
     await started.promise;
     const resetting = one.reset();
-    await expect
-      .poll(
-        async () => (await migrator.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount,
-      )
-      .toBe(1);
+    await untilOneWaits();
     release();
     await draining;
     expect(await resetting).toMatchObject({ held: 0 });
