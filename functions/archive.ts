@@ -8,12 +8,6 @@ export function openArchive(
   env: Readonly<Record<string, string | undefined>>,
 ): { archive: Archive; close(): void } {
   if (address.kind === 'folder') return { archive: folderArchive(address.path), close() {} };
-  const client = s3Calls({
-    // A put that is repeated writes the same object again.
-    maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
-    // An endpoint of one's own has no host name for each bucket.
-    forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
-  });
+  const client = s3Calls(10_000, env);
   return { archive: s3Archive({ client, bucket: address.bucket }), close: () => client.destroy() };
 }

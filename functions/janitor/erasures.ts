@@ -19,12 +19,7 @@ export function openErasures(
   }: { readonly database: DatabaseConfig; readonly log: Log; readonly metrics: Metrics; readonly env: Environment },
 ): { readonly walk: Walk; readonly log: ErasureLog; close(): Promise<void> } {
   const pool = createPool(database, { max: 1, applicationName: 'janitor', statementTimeoutMs: 20_000, log });
-  const client = s3Calls({
-    maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
-    // An endpoint of one's own has no host name for each bucket.
-    forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
-  });
+  const client = s3Calls(10_000, env);
   const erasureLog =
     address.kind === 's3' ? s3ErasureLog({ client, bucket: address.bucket }) : folderErasureLog(address.path);
   return {
