@@ -14,6 +14,7 @@ import {
 } from '../shared/sealing/index.ts';
 import { emfMetrics, type Metrics } from '../shared/telemetry/index.ts';
 import { kmsCalls } from './kms.ts';
+import { openedOnce } from './opened-once.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -70,8 +71,7 @@ function erasureLog(value: string): KeyringConfig['erasureLog'] {
 
 /** Opened when it is first asked. S3's client is a file of its own then, which a cold start does not read: a fifth of the processor time of the import. */
 function openedLater(open: () => Promise<ErasureLog>): ErasureLog {
-  let opened: Promise<ErasureLog> | undefined;
-  const log = (): Promise<ErasureLog> => (opened ??= open());
+  const log = openedOnce(open);
   return {
     create: async (name, content) => (await log()).create(name, content),
     async *list(prefix, after) {
