@@ -14,8 +14,7 @@ const database = databaseConfig(process.env);
 const { erases } = config;
 
 /** Its clients of KMS and S3 are no part of a cold start for those who only look. */
-const erasing =
-  erases && openedOnce(async () => (await import('./erasing.ts')).openErasing(erases, database, log));
+const erasing = erases && openedOnce(async () => (await import('./erasing.ts')).openErasing(erases, database, log));
 
 /** What a count over a whole event table may take. Below the function's time-out of 5 minutes, so that it ends with an answer. Milliseconds. */
 const STATEMENT_MS = 240_000;

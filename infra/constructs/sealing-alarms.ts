@@ -36,6 +36,8 @@ export interface SealingAlarmsProps {
   readonly erasureLag?: Duration;
   /** Length of one measurement of KMS's errors. Default: 1 minute. */
   readonly period?: Duration;
+  /** Length of one measurement of what the janitor finds in its runs, five minutes apart. Default: 15 minutes. Where its silence is a breach, it stays that. */
+  readonly janitorPeriod?: Duration;
 }
 
 type Rest = Pick<AlarmProps, 'metric' | 'threshold' | 'datapointsToAlarm' | 'evaluationPeriods' | 'treatMissingData'>;
@@ -59,7 +61,7 @@ export class SealingAlarms extends Construct {
     super(scope, id);
     const { installation, janitor, period = Duration.minutes(1), kmsErrors = 0, canaryAge = Duration.days(2) } = props;
     const { erasuresAnHour = 50, erasureLag = Duration.hours(1), branchKeyOverdue = Duration.days(7) } = props;
-    const { rewrapLag = Duration.days(1), indexRotationLag = Duration.days(1) } = props;
+    const { rewrapLag = Duration.days(1), indexRotationLag = Duration.days(1), janitorPeriod = JANITOR_PERIOD } = props;
     const metric = (metricName: string, statistic: string, of: Duration): Metric =>
       new Metric({
         namespace: METRIC_NAMESPACE,
@@ -93,7 +95,7 @@ export class SealingAlarms extends Construct {
         'The canary of a class of data does not open: what is sealed in that class may not open for anybody.',
         'canary',
         {
-          metric: metric('CanaryFailed', Stats.MAXIMUM, JANITOR_PERIOD),
+          metric: metric('CanaryFailed', Stats.MAXIMUM, janitorPeriod),
           threshold: 0,
           ...PRESENT,
           // A janitor that does not run raises the next one.
@@ -115,7 +117,7 @@ export class SealingAlarms extends Construct {
     const branchKeyAge = Duration.seconds(janitor.branchKeyAge.toSeconds() + branchKeyOverdue.toSeconds());
     const overdue = (name: string, metricName: string, meaning: string, after: Duration): Alarm =>
       alarm(name, meaning, 'key-rotation', {
-        metric: metric(metricName, Stats.MAXIMUM, JANITOR_PERIOD),
+        metric: metric(metricName, Stats.MAXIMUM, janitorPeriod),
         threshold: after.toSeconds(),
         ...PERSISTENT,
         // A janitor that does not look after keys raises the alarm on the age of canaries.
@@ -172,7 +174,7 @@ export class SealingAlarms extends Construct {
         'The log of erasures goes on having entries that the database has not done: a backup was restored, or something does not let them be done.',
         'erasure',
         {
-          metric: metric('ErasuresUnapplied', Stats.MAXIMUM, JANITOR_PERIOD),
+          metric: metric('ErasuresUnapplied', Stats.MAXIMUM, janitorPeriod),
           threshold: 0,
           ...PERSISTENT,
           treatMissingData: TreatMissingData.IGNORE,

@@ -183,7 +183,9 @@ describe('DELETE /customers/{id}', () => {
     const away = await erase(customerId, cold);
     sampleErasureLog.failure = null;
     expect(away).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
-    expect((await owner.query('select from vault.erasure_request where subject_id = $1', [customerId])).rowCount).toBe(0);
+    expect((await owner.query('select from vault.erasure_request where subject_id = $1', [customerId])).rowCount).toBe(
+      0,
+    );
     expect(await erase(customerId, cold)).toMatchObject({ status: 200, body: { outcome: 'done' } });
   });
 

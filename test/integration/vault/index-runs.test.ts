@@ -179,12 +179,15 @@ describe('a run over blind indexes', () => {
     const away: VaultPool = {
       totalCount: 1,
       query: async (statement, values) => {
-        if (String(statement).includes('"rotatingFor"')) throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+        if (typeof statement === 'string' && statement.includes('"rotatingFor"'))
+          throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
         return keeper.query(statement as string, values);
       },
     };
     const recording = { add: (name: string) => void metrics.push(name) };
-    expect(await runIndexesOn(away, { name: 'test', kms, indexes, metrics: recording })).toMatchObject({ failed: true });
+    expect(await runIndexesOn(away, { name: 'test', kms, indexes, metrics: recording })).toMatchObject({
+      failed: true,
+    });
     expect(metrics).toEqual(['IndexRowsWritten', 'IndexRowsClosed']);
     await run({ metrics: recording });
     expect(metrics.slice(2)).toEqual(['IndexRowsWritten', 'IndexRowsClosed', 'IndexKeyAge', 'IndexRotationLag']);

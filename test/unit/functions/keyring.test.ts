@@ -87,7 +87,9 @@ describe('the log of erasures of a function', () => {
   it('is opened by whoever needs it next where its client could not be loaded at first', async () => {
     const files = new Map([['entry/000000000001.json', Buffer.from('{}')]]);
     vi.doMock('../../../functions/erasure-log.ts', () => {
-      vi.doMock('../../../functions/erasure-log.ts', () => ({ bucketErasureLog: () => ({ read: async (name: string) => files.get(name) }) }));
+      vi.doMock('../../../functions/erasure-log.ts', () => ({
+        bucketErasureLog: () => ({ read: async (name: string) => files.get(name) }),
+      }));
       throw new Error('EMFILE: too many open files');
     });
     const { erasures } = functionKeys(pool, {
