@@ -211,7 +211,10 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         Threshold: stage === 'local' ? 10 : 600,
       },
     ],
-    ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: 900, Statistic: 'Maximum' }],
+    ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: stage === 'local' ? 10 : 900, Statistic: 'Maximum' }],
+    ['branch-key-age', { MetricName: 'BranchKeyAge', Threshold: 97 * 86_400, Statistic: 'Maximum' }],
+    ['rewrap-lag', { MetricName: 'RewrapLag', Threshold: 86_400, Statistic: 'Maximum' }],
+    ['index-rotation-lag', { MetricName: 'IndexRotationLag', Threshold: 86_400, Statistic: 'Maximum' }],
     [
       'errors-ledger',
       {

@@ -309,7 +309,7 @@ describe('a key of your own', () => {
     const added = Object.values(Template.fromStack(stack).findResources('AWS::IAM::Policy'))
       .flatMap(({ Properties }) => Properties.PolicyDocument.Statement)
       .filter(({ Action }: Statement) => list(Action).includes('s3:PutObject'));
-    expect(JSON.stringify(added)).toMatch(/"\/entry\/\*".*"\/subject-key\/\*"/);
+    expect(JSON.stringify(added)).toMatch(/"\/entry\/\*".*"\/subject-key\/000001\.json"/);
     expect(JSON.stringify(added)).not.toContain('Delete');
   });
 
