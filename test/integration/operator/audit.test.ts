@@ -234,7 +234,7 @@ describe('the function as Lambda loads it', () => {
     });
     const { handler } = await loaded(database.config('sealed_operator'), {
       OPERATOR_VAULT: 'true',
-      OPERATOR_ERASES: '{"classes":{},"erasable":[]}',
+      OPERATOR_ERASES: '{"classes":{"tax":{"erase":"onRequest"}},"erasable":[]}',
     });
     const request = { command: 'erasures show', arguments: { kind: 'customer', id: 'C-1' }, by: operator.by };
     expect(await handler(request, context)).toMatchObject({ ok: false, code: 'OPERATION_FAILED' });
