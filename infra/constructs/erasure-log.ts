@@ -88,6 +88,11 @@ export class ErasureLog extends Construct {
     this.allow(fn, [ENTRIES, SUBJECT_KEY], ['s3:GetObject', 's3:PutObject']);
   }
 
+  /** The same without the key under which entries name persons: for who finishes what others have asked for, and need not recognise anybody. */
+  grantFinish(fn: KeyUser): void {
+    this.allow(fn, [ENTRIES], ['s3:GetObject', 's3:PutObject']);
+  }
+
   private allow(fn: KeyUser, parts: readonly Part[], actions: string[]): void {
     fn.addEnvironment('SEALING_ERASURE_LOG', this.bucket.bucketName);
     fn.addToRolePolicy(

@@ -135,6 +135,9 @@ export class Janitor extends Construct {
         ],
         sealing: sealing && {
           ...sealing,
+          // Who is erased stands in the request: it recognises nobody in the log.
+          erases: false,
+          finishes: erases,
           indexes: {
             ...sealing.indexes,
             ...Object.fromEntries(indexes.map(({ name, class: className }) => [name, className])),

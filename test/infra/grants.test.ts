@@ -196,11 +196,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
         Resource: [below('Erasures', 'entry/*'), below('Erasures', 'subject-key/000001.json')],
       },
       ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events/*') }]),
-      { Action: 's3:GetObject', Resource: below('Erasures', 'entry/*') },
-      {
-        Action: ['s3:GetObject', 's3:PutObject'],
-        Resource: [below('Erasures', 'entry/*'), below('Erasures', 'subject-key/000001.json')],
-      },
+      { Action: ['s3:GetObject', 's3:PutObject'], Resource: below('Erasures', 'entry/*') },
       {
         Action: 's3:GetObject',
         Resource:

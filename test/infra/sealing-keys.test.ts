@@ -313,8 +313,22 @@ describe('a key of your own', () => {
     expect(JSON.stringify(added)).not.toContain('Delete');
   });
 
+  it('lets who finishes erasures add to the log, and gives no key with it', () => {
+    const { stack, fn } = own();
+    const keys = SealingKeys.fromKey(stack, 'Same', {
+      vaultName: 'shop',
+      key: new Key(stack, 'Existing'),
+      erasureLog: new ErasureLog(stack, 'Log'),
+    });
+    keys.grantFinish(fn('Finisher'));
+    const text = JSON.stringify(Template.fromStack(stack).findResources('AWS::IAM::Policy'));
+    expect(text).toMatch(/s3:PutObject.*\/entry\/\*/);
+    expect(text).not.toMatch(/kms:|subject-key|Delete/);
+  });
+
   it('does not let anybody erase without a log outside of the database', () => {
     const { keys, fn } = own();
+    expect(() => keys.grantFinish(fn('Finisher'))).toThrow(/without an erasureLog/);
     expect(() => keys.grantErase(fn('Eraser'))).toThrow(/without an erasureLog a restored backup would bring erased/);
   });
 
