@@ -85,11 +85,10 @@ describe('what is opened when it is first asked', () => {
 
 describe('the log of erasures of a function', () => {
   it('is opened by whoever needs it next where its client could not be loaded at first', async () => {
-    const files = new Map([['entry/000000000001.json', Buffer.from('{}')]]);
-    vi.doMock('../../../functions/erasure-log.ts', () => {
-      vi.doMock('../../../functions/erasure-log.ts', () => ({
-        bucketErasureLog: () => ({ read: async (name: string) => files.get(name) }),
-      }));
+    const content = Buffer.from('{}');
+    const client = { getObject: async () => ({ Body: { transformToByteArray: async () => content } }), destroy() {} };
+    vi.doMock('../../../functions/s3-client.ts', () => {
+      vi.doMock('../../../functions/s3-client.ts', () => ({ s3Client: () => client }));
       throw new Error('EMFILE: too many open files');
     });
     const { erasures } = functionKeys(pool, {
@@ -98,8 +97,8 @@ describe('the log of erasures of a function', () => {
       SEALING_ERASURE_LOG: 'erasures-of-invoices',
     });
     await expect(erasures!.read('entry/000000000001.json')).rejects.toThrow();
-    expect(await erasures!.read('entry/000000000001.json')).toBe(files.get('entry/000000000001.json'));
-    vi.doUnmock('../../../functions/erasure-log.ts');
+    expect(await erasures!.read('entry/000000000001.json')).toEqual(content);
+    vi.doUnmock('../../../functions/s3-client.ts');
   });
 });
 
