@@ -1,10 +1,16 @@
 import { expect, it } from 'vitest';
+import type { Sensitive } from '../../../shared/sealing/index.ts';
 import { sealedSchema } from '../../../shared/events/sealed-schema.ts';
 
-const declared = Object.freeze({ class: 'contact', subject: Object.freeze({ kind: 'person', id: '/id' }) });
+const declared: Sensitive = Object.freeze({ class: 'contact', subject: Object.freeze({ kind: 'person', id: '/id' }) });
 
 function schema(name: object) {
-  return { type: 'object' as const, required: ['id'], additionalProperties: false, properties: { id: { type: 'string' }, name } };
+  return {
+    type: 'object' as const,
+    required: ['id'],
+    additionalProperties: false,
+    properties: { id: { type: 'string' }, name },
+  };
 }
 
 it('works out once how a schema is sealed that nobody can change', () => {
@@ -23,6 +29,7 @@ it('reads a schema again that can have changed', () => {
 
 it('reads it again for marks that declare another class', () => {
   const fixed = Object.freeze(schema({ type: 'string', 'x-gdpr-sensitive': true }));
-  const classOf = (given: typeof declared): unknown => sealedSchema(fixed, given)?.plan.nodes.find(({ mark }) => mark)?.mark?.class;
+  const classOf = (given: Sensitive): unknown =>
+    sealedSchema(fixed, given)?.plan.nodes.find(({ mark }) => mark)?.mark?.class;
   expect([declared, Object.freeze({ ...declared, class: 'tax' })].map(classOf)).toEqual(['contact', 'tax']);
 });
