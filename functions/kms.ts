@@ -1,5 +1,6 @@
 import type { KMSClientConfig } from '@aws-sdk/client-kms';
 import type { KmsKeysOptions } from '../shared/sealing/index.ts';
+import { openedOnce } from './opened-once.ts';
 
 /** The calls of KMS that seal and open, and what ends its connections. */
 export type KmsClient = KmsKeysOptions['client'] & { destroy(): void };
@@ -9,14 +10,12 @@ export type KmsClient = KmsKeysOptions['client'] & { destroy(): void };
  * counts as time of the call.
  */
 export function kmsCalls(config: KMSClientConfig): KmsClient {
-  let loaded: Promise<KmsClient> | undefined;
-  const client = (): Promise<KmsClient> =>
-    (loaded ??= import('./kms-client.ts').then(({ kmsClient }) => kmsClient(config)));
+  let opened: KmsClient | undefined;
+  const client = openedOnce(async () => (opened = (await import('./kms-client.ts')).kmsClient(config)));
   return {
     generateDataKey: async (input, options) => (await client()).generateDataKey(input, options),
     encrypt: async (input, options) => (await client()).encrypt(input, options),
     decrypt: async (input, options) => (await client()).decrypt(input, options),
-    // Whoever asked has been told if it could not be loaded.
-    destroy: () => void loaded?.then((opened) => opened.destroy()).catch(() => {}),
+    destroy: () => opened?.destroy(),
   };
 }

@@ -1,4 +1,5 @@
 import type { S3ErasureLogOptions } from '../shared/sealing/index.ts';
+import { openedOnce } from './opened-once.ts';
 
 /** The calls of S3 that archive and the log of erasures make, and what ends its connections. */
 export type S3Calls = S3ErasureLogOptions['client'] & { destroy(): void };
@@ -9,14 +10,12 @@ export type S3Calls = S3ErasureLogOptions['client'] & { destroy(): void };
  * @param requestTimeout of each try. Milliseconds
  */
 export function s3Calls(requestTimeout: number, env: Readonly<Record<string, string | undefined>>): S3Calls {
-  let loaded: Promise<S3Calls> | undefined;
-  const client = (): Promise<S3Calls> =>
-    (loaded ??= import('./s3-client.ts').then(({ s3Client }) => s3Client(requestTimeout, env)));
+  let opened: S3Calls | undefined;
+  const client = openedOnce(async () => (opened = (await import('./s3-client.ts')).s3Client(requestTimeout, env)));
   return {
     putObject: async (input) => (await client()).putObject(input),
     listObjectsV2: async (input) => (await client()).listObjectsV2(input),
     getObject: async (input) => (await client()).getObject(input),
-    // Whoever asked has been told if it could not be loaded.
-    destroy: () => void loaded?.then((opened) => opened.destroy()).catch(() => {}),
+    destroy: () => opened?.destroy(),
   };
 }
