@@ -21,24 +21,40 @@ export interface WritersStart {
 /** The event's id, when the writer knew that it was committed (milliseconds since 1970), and how long that took from when it was due (milliseconds). */
 export type Written = readonly [id: string, committedAt: number, took: number];
 
-/** Runs writers in a process of their own until their time is over. */
-export async function write(
-  database: BenchDatabase,
-  options: Pick<WritersStart, 'rate' | 'seconds'> & Partial<WritersStart>,
-): Promise<Written[]> {
+type Load = Pick<WritersStart, 'rate' | 'seconds'> & Partial<WritersStart>;
+
+/** Writers in a process of their own. */
+export interface RunningWriters {
+  /** Ends with their time, or with `end`. */
+  readonly written: Promise<Written[]>;
+  end(): Promise<Written[]>;
+}
+
+/** Starts writers. What they wrote in the first moments counts as the rest: they are warm before their time begins. */
+export function startWriters(database: BenchDatabase, load: Load): RunningWriters {
   const child = startChild('writers-process.ts');
-  try {
-    return await child.ask<Written[]>('run', {
+  const written = child
+    .ask<Written[]>('run', {
       connection: database.connection('sealed_writer'),
       aggregates: AGGREGATES,
       bytes: BYTES,
       lateShare: 0,
       lateMs: 50,
-      ...options,
-    } satisfies WritersStart);
-  } finally {
-    await child.stop();
-  }
+      ...load,
+    } satisfies WritersStart)
+    .finally(() => child.stop());
+  return {
+    written,
+    async end() {
+      await child.ask('end');
+      return written;
+    },
+  };
+}
+
+/** Runs writers until their time is over. */
+export function write(database: BenchDatabase, load: Load): Promise<Written[]> {
+  return startWriters(database, load).written;
 }
 
 /**

@@ -6,7 +6,7 @@ import { coresInUse } from '../harness/cores.ts';
 import { type Figure, median, quantile } from '../harness/figure.ts';
 import { startChild } from '../harness/process.ts';
 import type { BenchDatabase, Connection } from '../harness/server.ts';
-import { write, type Written } from '../harness/writers.ts';
+import { startWriters, write, type Written } from '../harness/writers.ts';
 
 const KEYS = 1_000_000;
 /** Appends a second, beside it. */
@@ -90,7 +90,7 @@ async function run(bench: Bench): Promise<Figure[]> {
     await owner.query(`select vault.set_access('sealed_janitor', '{}', '{contact}')`);
     const admin = await database.connect('postgres');
     await admin.query('vacuum analyze vault.subject_key');
-    await admin.query('checkpoint');
+    await bench.server.recycleWal();
     const load = (seconds: number): Promise<Written[]> => write(database, { rate: RATE, seconds });
     await load(3);
 
@@ -102,13 +102,10 @@ async function run(bench: Bench): Promise<Figure[]> {
     const first = await rewrapIn(database, { vault, branches, budgetMs: 1_000 });
     const rewrapping = rewrapIn(database, { vault, branches, budgetMs: MOST_SECONDS * 1000 });
     const coresBeside = coresInUse();
-    const beside: Written[] = [];
-    let over = false;
-    void rewrapping.finally(() => (over = true)).catch(() => {});
-    // oxlint-disable-next-line no-unmodified-loop-condition -- the other process ends it
-    while (!over) beside.push(...(await load(5)));
+    const writers = startWriters(database, { rate: RATE, seconds: MOST_SECONDS });
     const second = await rewrapping;
     const busyBeside = coresBeside();
+    const beside = await writers.end();
     bench.note('the load alone again');
     await load(6);
     const after = await load(ALONE_SECONDS);

@@ -10,9 +10,9 @@ export interface PaceOptions {
   readonly clock: RotationClock;
   /** What it may take. Milliseconds. */
   readonly budgetMs: number;
-  /** Rest after each page, as a multiple of the time that it took. Default: 1, half of the time. */
+  /** Rest after each page, as a multiple of the time that it took. Default: 1.5, three fifths of the time. */
   readonly rest?: number;
-  /** Keys looked at in a page. Default: 500. */
+  /** Keys looked at in a page. Default: 200, about 10 ms of the server; 500 take no less for each, 100 a quarter more. */
   readonly page?: number;
   readonly signal?: AbortSignal | undefined;
   readonly log: Log;
@@ -22,7 +22,7 @@ export interface PaceOptions {
 export interface Pace {
   readonly clock: RotationClock;
   readonly page: number;
-  /** Rests as long as it worked since `startedAt`, and says now and then how far it is. */
+  /** Rests in proportion to the time since `startedAt`, and says now and then how far it is. */
   rest(startedAt: number, progress: () => LogFields): Promise<void>;
   isOver(): boolean;
 }
@@ -32,7 +32,7 @@ const PROGRESS_MS = 10_000;
 
 /** @param doing what its log lines say of it */
 export function paceOf(
-  { clock, budgetMs, rest = 1, page = 500, signal, log }: PaceOptions,
+  { clock, budgetMs, rest = 1.5, page = 200, signal, log }: PaceOptions,
   doing = 'wrapping keys anew',
 ): Pace {
   const deadline = clock.monotonic() + budgetMs;

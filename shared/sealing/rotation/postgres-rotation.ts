@@ -84,7 +84,8 @@ export function postgresRotation(db: RotationConnection): RotationVault {
               where k.class = $1 and (k.key_id, k.version) > ($2, $3)
               order by k.key_id, k.version
               limit $4)
-           select (select json_build_object('keyId', k.key_id, 'version', k.version) from page k order by k.key_id, k.version offset $4 - 1) as last,
+           select (select json_build_object('keyId', k.key_id, 'version', k.version)
+                     from (select k.key_id, k.version from page k order by k.key_id, k.version offset $4 - 1) k) as last,
                   coalesce((select json_agg(${SUBJECT}) from page k where k.branch_version = $5 and k.wrapped is not null), '[]') as rows`,
           [className, after?.keyId ?? '', after?.version ?? 0, size, version],
         ),
@@ -103,19 +104,24 @@ export function postgresRotation(db: RotationConnection): RotationVault {
         wrapped: Buffer.from(wrapped).toString('base64'),
       }));
       // Rows that another transaction holds are passed over: so this waits for nobody, and nobody can wait for it in a circle. What a
-      // crash takes back is wrapped again.
+      // crash takes back is wrapped again. The limit and the array make it a look into the index for each key: the planner takes every list for one of a
+      // hundred, and would rather read the whole table while it holds some ten thousand (150 µs a key of 20,000, instead of 55).
       return changed(
         `with lazy as (select set_config('synchronous_commit', 'off', true)),
               free as materialized (
-                select k.class, k.key_id, k.version, g.wrapped
+                select k.key_id, k.version, g.wrapped
                   from lazy, jsonb_to_recordset($4::jsonb) as g ("keyId" text, version integer, old text, wrapped text)
-                  join vault.${table} k on k.class = $1 and k.key_id = g."keyId" and k.version = g.version
-                 where k.branch_version = $2 and k.wrapped = decode(g.old, 'base64')
-                   for no key update of k skip locked)
+                 cross join lateral (select k.key_id, k.version
+                                       from vault.${table} k
+                                      where k.class = $1 and k.key_id = g."keyId" and k.version = g.version
+                                        and k.branch_version = $2 and k.wrapped = decode(g.old, 'base64')
+                                      limit 1
+                                        for no key update skip locked) k)
          update vault.${table} k
             set branch_version = $3, wrapped = decode(f.wrapped, 'base64')
            from free f
-          where k.class = f.class and k.key_id = f.key_id and k.version = f.version and k.branch_version = $2`,
+          where k.class = $1 and k.key_id = any (array(select key_id from free)) and k.key_id = f.key_id and k.version = f.version
+            and k.branch_version = $2`,
         [first[0].class, first[0].branchVersion, to, JSON.stringify(given)],
       );
     },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createKeyring, type Keyring, postgresVault, type Vault } from '../../../shared/sealing/index.ts';
+import { createKeyring, type Keyring, postgresRotation, postgresVault, type Vault } from '../../../shared/sealing/index.ts';
+import type { WrappedSubject } from '../../../shared/sealing/rotation/rotation-vault.ts';
 import { testDatabase } from '../../support/database.ts';
 import { fakeKms } from '../../support/keyring.ts';
 import { movedClock } from '../../support/moved-clock.ts';
@@ -191,6 +192,24 @@ describe('keys of persons', () => {
     thawed.resolve();
     await expect(sealing).rejects.toMatchObject({ code: 'SEALING_UNAVAILABLE' });
     expect(await closed(ring(), [await sealFor(writer, 'frozen', 'frozen-writer')])).toEqual([]);
+  });
+
+  it('are looked up in an index each, however many the table holds', async () => {
+    await owner.query('alter table vault.subject_key set (autovacuum_enabled = off)');
+    await giveClass(owner, 'many');
+    const all = Array.from({ length: 1_000 }, (_, index) => person('many', `many-${index}`));
+    await ring().keysToSeal(all);
+    const client = await database.client('sealed_rotator');
+    const rotating = postgresRotation(client);
+    await client.query('begin');
+    const page = await rotating.page('subject_key', { class: 'many', version: 1 }, null, 300);
+    const again = page.rows.map((row): [WrappedSubject, Uint8Array] => [row, row.wrapped]);
+    const scans = async (): Promise<number> =>
+      (await client.query(`select pg_stat_get_xact_numscans('vault.subject_key'::regclass)::int as n`)).rows[0].n;
+    const before = await scans();
+    expect(await rotating.rewrapSubjects('subject_key', again, 1)).toBe(300);
+    expect(await scans()).toBe(before);
+    await client.query('rollback');
   });
 
   it('case 48: of a person that is erased in the middle stay erased', async () => {
