@@ -33,16 +33,21 @@ export interface RunningWriters {
 /** Starts writers. What they wrote in the first moments counts as the rest: they are warm before their time begins. */
 export function startWriters(database: BenchDatabase, load: Load): RunningWriters {
   const child = startChild('writers-process.ts');
-  const written = child
-    .ask<Written[]>('run', {
-      connection: database.connection('sealed_writer'),
-      aggregates: AGGREGATES,
-      bytes: BYTES,
-      lateShare: 0,
-      lateMs: 50,
-      ...load,
-    } satisfies WritersStart)
-    .finally(() => child.stop());
+  const run = async (): Promise<Written[]> => {
+    try {
+      return await child.ask<Written[]>('run', {
+        connection: database.connection('sealed_writer'),
+        aggregates: AGGREGATES,
+        bytes: BYTES,
+        lateShare: 0,
+        lateMs: 50,
+        ...load,
+      } satisfies WritersStart);
+    } finally {
+      await child.stop();
+    }
+  };
+  const written = run();
   return {
     written,
     async end() {
