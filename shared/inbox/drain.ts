@@ -8,13 +8,10 @@ import { classifyFailure, type Failure } from './failure.ts';
 import { handlerCalls } from './handler-calls.ts';
 import { type EventMessage, type Message, messageOf, readRecord } from './message.ts';
 import { loadKeys } from './open-event.ts';
+import { RESTED, RUN, restMs } from './rest.ts';
 import { beginWith, takenTransaction } from './taken-transaction.ts';
 import type { Aggregate, Work } from './work.ts';
 
-/** Held events of one aggregate in one transaction. */
-const RUN = 25;
-/** After such a transaction that left more of its aggregate: a rest, as a multiple of the time that it took. */
-const REST = 1;
 /** Aggregates that one look at the table finds. */
 const PAGE = 100;
 
@@ -38,8 +35,8 @@ class HeldEventError extends Error {
 
 /** How aggregates are gone through. */
 export interface DrainOptions {
-  /** Asked before each transaction. Default: for as long as the invocation has time. */
-  readonly mayGoOn?: () => boolean;
+  /** Whether a transaction may begin in so many milliseconds; asked before each, and before a rest. Default: for as long as the invocation has time. */
+  readonly mayGoOn?: (inMs: number) => boolean;
   /** Whether to wait for whoever else is at an aggregate, or to leave it to them. Default: leave it. */
   readonly waits?: boolean;
 }
@@ -56,7 +53,8 @@ export async function drain(
 ): Promise<number> {
   let drained = 0;
   await eachOf(aggregates, work.concurrency, async (aggregate) => {
-    const taken = await drainAggregate(work, aggregate, waits, () => mayGoOn() && work.invocation.mayStart());
+    const mayStart = (inMs: number): boolean => mayGoOn(inMs) && work.invocation.mayStart(inMs);
+    const taken = await drainAggregate(work, aggregate, waits, mayStart);
     drained += taken;
   });
   return drained;
@@ -103,18 +101,22 @@ async function drainAggregate(
   work: Work,
   aggregate: Aggregate,
   waits: boolean,
-  mayGoOn: () => boolean,
+  mayGoOn: (inMs: number) => boolean,
 ): Promise<number> {
   let drained = 0;
   let most = work.callsBefore ? 1 : RUN;
-  while (mayGoOn()) {
-    const startedAt = work.monotonicMs();
+  let stint = RESTED;
+  for (let rest = 0; mayGoOn(rest); rest = restMs(stint)) {
     try {
+      if (rest > 0) {
+        await Promise.race([delay(rest), work.invocation.abandoned]);
+        stint = RESTED;
+      }
+      const startedAt = work.monotonicMs();
       const taken = await Promise.race([drainRun(work, aggregate, most, waits), work.invocation.abandoned]);
       drained += taken;
-      if (taken < most || !mayGoOn()) break;
-      // Whoever drains much leaves others the database, and this process a connection, for as long as it took them.
-      await Promise.race([delay(REST * (work.monotonicMs() - startedAt)), work.invocation.abandoned]);
+      if (taken < most) break;
+      stint = { events: stint.events + taken, tookMs: stint.tookMs + work.monotonicMs() - startedAt };
     } catch (error) {
       // Only one at a time tells whose fault it is, and lets those before it through.
       if (most > 1 && error instanceof HeldEventError) most = 1;

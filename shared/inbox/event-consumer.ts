@@ -144,7 +144,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
   /** A little of what is held: what the batch has pointed at, and now and then what nobody points at. Never a reason to return a message. */
   const drainSome = async (work: Work): Promise<void> => {
     const until = monotonicMs() + DRAIN_MS;
-    const mayGoOn = (): boolean => monotonicMs() < until;
+    const mayGoOn = (inMs = 0): boolean => monotonicMs() + inMs < until;
     try {
       await drain(work, work.waiting.values(), { mayGoOn, waits: true });
       if (monotonicMs() - lookedAt < LOOK_EVERY_MS || !work.invocation.mayStart() || !mayGoOn()) return;

@@ -22,8 +22,8 @@ export interface TimeMargins {
  * the pool. `abandon` throws such connections away; the server rolls back, and the retry finds no trace.
  */
 export interface Invocation extends Connections {
-  /** Whether there is time to start another message. */
-  mayStart(): boolean;
+  /** Whether there is time to start another message, now or in so many milliseconds. */
+  mayStart(inMs?: number): boolean;
   /** Milliseconds until its end. */
   remainingMs(): number;
   /** Milliseconds until it is abandoned; 0 when it is. */
@@ -61,7 +61,7 @@ export function startInvocation(pool: Connections, deadline: Deadline, margins: 
   return {
     abandoned,
     abandon,
-    mayStart: () => !over && deadline.getRemainingTimeInMillis() > startMs,
+    mayStart: (inMs = 0) => !over && deadline.getRemainingTimeInMillis() - inMs > startMs,
     remainingMs: () => deadline.getRemainingTimeInMillis(),
     usableMs: () => (over ? 0 : Math.max(0, deadline.getRemainingTimeInMillis() - stopMs)),
     isOverdue: () => deadline.getRemainingTimeInMillis() <= 0,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../shared/outbox/index.ts';
+import { startReplay, systemClock } from '../../shared/outbox/index.ts';
 import { advanceCursor, type Cursor, START } from '../../shared/outbox/relay/cursor.ts';
 import type { Delivery } from '../../shared/outbox/relay/delivery.ts';
 import { find, type FindResult, load } from '../../shared/outbox/relay/find.ts';
@@ -19,7 +19,7 @@ const ME = '00000000-0000-4000-8000-000000000001';
 const PAGE = 1_000;
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
+  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.replay');
   await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
   await installCatalogue(owner);
 });
@@ -103,6 +103,27 @@ describe.each(STATISTICS)('with statistics %s', (_what, before, after) => {
     const { result } = await look();
     // Few of many: settling each second row of a table is rightly done by a walk through it.
     expect(await publish(result, 20)).toMatchObject({ sequentialScans: 0 });
+  });
+});
+
+describe('a step of planning a replay', () => {
+  it('reads nothing of a live backlog that the planner does not know of', async () => {
+    const superuser = await database.superuser();
+    await superuser.query('alter table outbox.delivery set (autovacuum_enabled = off)');
+    await bulkLoad(owner, 300);
+    await superuser.query(`update outbox.delivery set state = 'published'`);
+    await superuser.query('vacuum analyze outbox.event, outbox.delivery');
+    await superuser.end();
+    const replayed = { destination: 'queue', scope: { aggregateType: 'thing' }, perSecond: 1_000 };
+    const number = await startReplay(database.pool('sealed_operator'), replayed, 'test');
+    await bulkLoad(owner, 2_000, { prefix: 'live' });
+    const { result, visits } = await visitsOf(relay, () =>
+      relay.query('select outbox.plan_replay($1, 3000) as planned', [number]),
+    );
+    expect(result.rows).toEqual([{ planned: false }]);
+    // Of each aggregate what waits is looked up twice: whether it was under way, and whether it comes by itself.
+    expect(visits).toEqual({ sequentialScans: 0, pending: 0, chain: 4_000 });
+    expect((await owner.query('select planned from outbox.replay')).rows).toEqual([{ planned: '300' }]);
   });
 });
 

@@ -4,7 +4,7 @@ import { acceptGap } from '../../../shared/inbox/index.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf } from '../../support/counter-consumer.ts';
 import { counterEnvelope } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
-import { drainOf, fifoRecord, invoke } from '../../support/sqs-batch.ts';
+import { contextFor, drainOf, fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
 const pool = database.pool('sealed_ledger');
@@ -66,5 +66,31 @@ describe('going on with what is held', () => {
     expect(calls).toHaveLength(2);
     const [first, second] = calls as [(typeof calls)[0], (typeof calls)[0]];
     expect(second.start - first.end).toBeGreaterThanOrEqual(first.end - first.start);
+  });
+
+  it('does not rest where no time would be left for the transaction after', async () => {
+    let remaining = 30_000;
+    let calls = 0;
+    const { handler } = counterConsumer({
+      name: 'short-of-time',
+      pool,
+      handlers: {
+        'counter.added': {
+          handleMany: async () => {
+            calls += 1;
+            await delay(50);
+            // Enough to start a transaction now, and not after a rest as long as this call.
+            remaining = 140;
+          },
+        },
+      },
+    });
+    await invoke(
+      handler,
+      Array.from({ length: 50 }, (_, n) => message('short', n + 2)),
+    );
+    await acceptGap(operator, { consumer: 'short-of-time', aggregateType: 'counter', aggregateId: 'short' }, 'lost');
+    await drainOf(handler, { ...contextFor(30_000), getRemainingTimeInMillis: () => remaining });
+    expect([calls, (await heldOf(pool, 'short-of-time')).length]).toEqual([1, 25]);
   });
 });

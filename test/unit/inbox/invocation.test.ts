@@ -26,6 +26,7 @@ describe('startInvocation', () => {
     const invocation = startInvocation(fakePool(), deadlineIn(30_000), MARGINS);
     await vi.advanceTimersByTimeAsync(26_999);
     expect(invocation.mayStart()).toBe(true);
+    expect(invocation.mayStart(1)).toBe(false);
     await vi.advanceTimersByTimeAsync(1);
     expect(invocation.mayStart()).toBe(false);
     invocation.finish();
