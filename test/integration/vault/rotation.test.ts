@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createKeyring, type Keyring, postgresRotation, postgresVault, type Vault } from '../../../shared/sealing/index.ts';
+import {
+  createKeyring,
+  type Keyring,
+  postgresRotation,
+  postgresVault,
+  type Vault,
+} from '../../../shared/sealing/index.ts';
 import type { WrappedSubject } from '../../../shared/sealing/rotation/rotation-vault.ts';
 import { testDatabase } from '../../support/database.ts';
 import { fakeKms } from '../../support/keyring.ts';
