@@ -1,6 +1,15 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './scripts/test/longest-first.ts';
+import { ALONE } from './scripts/test/special-files.ts';
 
 const SECOND = 1000;
+
+const INTEGRATION = {
+  setupFiles: ['test/support/no-wrong-statements.ts'],
+  globalSetup: ['test/support/postgres-global.ts'],
+  testTimeout: 60 * SECOND,
+  hookTimeout: 60 * SECOND,
+};
 
 /**
  * One project per kind of test; `scripts/test.ts` runs them and counts. Time limits are generous on purpose: a test
@@ -8,8 +17,9 @@ const SECOND = 1000;
  */
 export default defineConfig({
   test: {
-    // Two cores are what CI has. A worker per file where files hold databases, processes and settings, so that no test sees another's.
+    // Two cores are what CI has.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     reporters: ['default'],
     projects: [
       {
@@ -24,12 +34,20 @@ export default defineConfig({
       },
       {
         test: {
+          ...INTEGRATION,
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          setupFiles: ['test/support/no-wrong-statements.ts'],
-          globalSetup: ['test/support/postgres-global.ts'],
-          testTimeout: 60 * SECOND,
-          hookTimeout: 60 * SECOND,
+          exclude: ALONE,
+          // Each has a database of its own. A worker for each of a hundred files took almost as long as the tests (134 s of processor time for
+          // half of them and not 75).
+          isolate: false,
+        },
+      },
+      {
+        test: {
+          ...INTEGRATION,
+          name: 'integration-alone',
+          include: ALONE,
         },
       },
       {

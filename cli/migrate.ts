@@ -28,7 +28,7 @@ Usage: ${callOf('migrate')} [--areas outbox,inbox] [--print [--logins <json>] [-
                   personal data need vault, the sample service sample)
   --print         writes the SQL that is pending to the standard output and applies nothing, for those who run it with a tool of their own;
                   it records what it applied, so that this command finds it done
-  --logins <json> with --print: also the login users of the functions, as the output Logins of a stack with migrations: manual lists them;
+  --logins <json> with --print: also the login users of the functions, as the output with Logins in its name, of a stack with migrations: manual, lists them;
                   with the area vault also the classes and blind indexes that each gets in it
   --catalogue <file>
                   with --print: also the event types and routes that a module exports as "definition"

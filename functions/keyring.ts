@@ -10,10 +10,12 @@ import {
   kmsKeys,
   postgresIndexVault,
   postgresVault,
+  s3ErasureLog,
   type VaultPool,
 } from '../shared/sealing/index.ts';
 import { emfMetrics, type Metrics } from '../shared/telemetry/index.ts';
 import { kmsCalls } from './kms.ts';
+import { s3Calls } from './s3.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -68,19 +70,6 @@ function erasureLog(value: string): KeyringConfig['erasureLog'] {
   throw new KeyringConfigError('SEALING_ERASURE_LOG must be the name of a bucket, or file:///folder.');
 }
 
-/** Opened when it is first asked. S3's client is a file of its own then, which a cold start does not read: a fifth of the processor time of the import. */
-function openedLater(open: () => Promise<ErasureLog>): ErasureLog {
-  let opened: Promise<ErasureLog> | undefined;
-  const log = (): Promise<ErasureLog> => (opened ??= open());
-  return {
-    create: async (name, content) => (await log()).create(name, content),
-    async *list(prefix, after) {
-      yield* (await log()).list(prefix, after);
-    },
-    read: async (name) => (await log()).read(name),
-  };
-}
-
 /** What a function works with where it does more than seal and open: the parts of its keyring. */
 export interface FunctionKeys {
   /** The vault's name. */
@@ -113,7 +102,7 @@ export function functionKeys(pool: VaultPool, env: Environment = process.env): F
     now: Date.now,
   });
   const kms = withErrorsCounted(kmsKeys({ client, keyArn }), metrics);
-  const erasures = place && openedLater(() => logAt(place, env));
+  const erasures = place && logAt(place, env);
   return {
     name,
     kms,
@@ -128,10 +117,9 @@ export function functionKeyring(pool: VaultPool, env: Environment = process.env)
   return functionKeys(pool, env).keyring;
 }
 
-async function logAt(place: NonNullable<KeyringConfig['erasureLog']>, env: Environment): Promise<ErasureLog> {
+function logAt(place: NonNullable<KeyringConfig['erasureLog']>, env: Environment): ErasureLog {
   if ('folder' in place) return folderErasureLog(place.folder);
-  const { bucketErasureLog } = await import('./erasure-log.ts');
-  return bucketErasureLog(place.bucket, env);
+  return s3ErasureLog({ client: s3Calls(5_000, env), bucket: place.bucket });
 }
 
 /** Each call that fails is one `KmsErrors` (Count), whatever the keyring then makes of it: with a key in memory nobody else may notice. */

@@ -1,19 +1,21 @@
-import {
-  DecryptCommand,
-  EncryptCommand,
-  GenerateDataKeyCommand,
-  KMSClient,
-  type KMSClientConfig,
-} from '@aws-sdk/client-kms';
+import type { KMSClientConfig } from '@aws-sdk/client-kms';
 import type { KmsKeysOptions } from '../shared/sealing/index.ts';
+import { openedOnce } from './opened-once.ts';
 
-/** KMS with three of its fifty calls in the bundle: `KMS`, which has a method for each, would bring them all. */
-export function kmsCalls(config: KMSClientConfig): KmsKeysOptions['client'] & { destroy(): void } {
-  const kms = new KMSClient(config);
+/** The calls of KMS that seal and open, and what ends its connections. */
+export type KmsClient = KmsKeysOptions['client'] & { destroy(): void };
+
+/**
+ * KMS, whose client is loaded when it is first asked, once for all who ask meanwhile: a fifth of a cold start, and many ask nothing. The time that loading takes
+ * counts as time of the call.
+ */
+export function kmsCalls(config: KMSClientConfig): KmsClient {
+  let opened: KmsClient | undefined;
+  const client = openedOnce(async () => (opened = (await import('./kms-client.ts')).kmsClient(config)));
   return {
-    generateDataKey: (input, options) => kms.send(new GenerateDataKeyCommand(input), options),
-    encrypt: (input, options) => kms.send(new EncryptCommand(input), options),
-    decrypt: (input, options) => kms.send(new DecryptCommand(input), options),
-    destroy: () => kms.destroy(),
+    generateDataKey: async (input, options) => (await client()).generateDataKey(input, options),
+    encrypt: async (input, options) => (await client()).encrypt(input, options),
+    decrypt: async (input, options) => (await client()).decrypt(input, options),
+    destroy: () => opened?.destroy(),
   };
 }

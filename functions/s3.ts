@@ -1,34 +1,21 @@
-import {
-  GetObjectCommand,
-  type GetObjectCommandInput,
-  ListObjectsV2Command,
-  type ListObjectsV2CommandInput,
-  PutObjectCommand,
-  type PutObjectCommandInput,
-  S3Client,
-} from '@aws-sdk/client-s3';
 import type { S3ErasureLogOptions } from '../shared/sealing/index.ts';
+import { openedOnce } from './opened-once.ts';
+
+/** The calls of S3 that archive and the log of erasures make, and what ends its connections. */
+export type S3Calls = S3ErasureLogOptions['client'] & { destroy(): void };
 
 /**
- * S3 with three of its hundred calls in the bundle: `S3`, which has a method for each, would bring them all. A put may be sent three times: the archive
- * writes the same object again, and the log of erasures knows whether the first one arrived.
+ * S3, whose client is loaded when it is first asked, once for all who ask meanwhile: a fifth of a cold start.
  *
  * @param requestTimeout of each try. Milliseconds
  */
-export function s3Calls(
-  requestTimeout: number,
-  env: Readonly<Record<string, string | undefined>>,
-): S3ErasureLogOptions['client'] & { destroy(): void } {
-  const s3 = new S3Client({
-    maxAttempts: 3,
-    requestHandler: { connectionTimeout: 2_000, requestTimeout, throwOnRequestTimeout: true },
-    // An endpoint of one's own has no host name for each bucket.
-    forcePathStyle: env['AWS_ENDPOINT_URL'] !== undefined || env['AWS_ENDPOINT_URL_S3'] !== undefined,
-  });
+export function s3Calls(requestTimeout: number, env: Readonly<Record<string, string | undefined>>): S3Calls {
+  let opened: S3Calls | undefined;
+  const client = openedOnce(async () => (opened = (await import('./s3-client.ts')).s3Client(requestTimeout, env)));
   return {
-    putObject: (input: PutObjectCommandInput) => s3.send(new PutObjectCommand(input)),
-    listObjectsV2: (input: ListObjectsV2CommandInput) => s3.send(new ListObjectsV2Command(input)),
-    getObject: (input: GetObjectCommandInput) => s3.send(new GetObjectCommand(input)),
-    destroy: () => s3.destroy(),
+    putObject: async (input) => (await client()).putObject(input),
+    listObjectsV2: async (input) => (await client()).listObjectsV2(input),
+    getObject: async (input) => (await client()).getObject(input),
+    destroy: () => opened?.destroy(),
   };
 }

@@ -6,6 +6,7 @@ import type {
   FunctionAlarmsProps,
   OutboxAlarmsProps,
   OutboxClusterProps,
+  SealingAlarmsProps,
 } from './index.ts';
 import { SealedOutboxError } from '../shared/errors/index.ts';
 
@@ -40,9 +41,10 @@ export interface Stage {
     readonly relaySilence: Duration;
     /** Others that are not the constructs' own, for a stage whose alarms are to be seen within half a minute. */
     readonly outbox?: Pick<OutboxAlarmsProps, 'pendingEvents' | 'blockedEvents' | 'oldestHeldAge'>;
-    readonly consumers?: Pick<ConsumerAlarmsProps, 'queueAge'>;
+    readonly consumers?: Pick<ConsumerAlarmsProps, 'queueAge' | 'effectAge'>;
     readonly functions?: Pick<FunctionAlarmsProps, 'period'>;
     readonly database?: Pick<DatabaseAlarmsProps, 'connectionsPercent' | 'oldestTransaction' | 'snapshotAge'>;
+    readonly sealing?: Pick<SealingAlarmsProps, 'janitorPeriod'>;
   };
 }
 
@@ -81,9 +83,10 @@ export const stages: Readonly<Record<StageName, Stage>> = {
       oldestPendingAge: Duration.seconds(15),
       relaySilence: Duration.seconds(90),
       outbox: { pendingEvents: 10, blockedEvents: 1, oldestHeldAge: Duration.seconds(5) },
-      consumers: { queueAge: Duration.seconds(10) },
+      consumers: { queueAge: Duration.seconds(10), effectAge: Duration.seconds(10) },
       functions: { period: Duration.seconds(10) },
       database: { connectionsPercent: 40, oldestTransaction: Duration.seconds(10), snapshotAge: 2_000 },
+      sealing: { janitorPeriod: Duration.seconds(10) },
     },
   },
   dev: {

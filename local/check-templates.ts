@@ -60,8 +60,7 @@ async function synthesised(supervisor: Supervisor, stage: string): Promise<reado
   return found.length > 0 || code === 0 ? found : [`stage ${stage}: the synthesis ended with ${code}\n${app.tail()}`];
 }
 
-async function linted(supervisor: Supervisor): Promise<readonly string[]> {
-  const python = await virtualEnvironment(join(ROOT, '.local'), CFN_LINT, supervisor, () => {});
+async function linted(supervisor: Supervisor, python: string): Promise<readonly string[]> {
   const templates = STAGES.flatMap((stage) => STACKS.map((stack) => join(DIRECTORY, stage, `${stack}.template.json`)));
   const lint = supervisor.start({
     name: 'cfn-lint',
@@ -97,9 +96,13 @@ async function main(): Promise<number> {
     });
   }
   try {
-    const [dev, prod] = await Promise.all(STAGES.map((stage) => synthesised(supervisor, stage)));
-    const found = [...(dev ?? []), ...(prod ?? [])];
-    if (found.length === 0) found.push(...(await linted(supervisor)));
+    const [python, ...stages] = await Promise.all([
+      // Waits for the network, where the syntheses work.
+      virtualEnvironment(join(ROOT, '.local'), CFN_LINT, supervisor, () => {}),
+      ...STAGES.map((stage) => synthesised(supervisor, stage)),
+    ]);
+    const found = stages.flat();
+    if (found.length === 0) found.push(...(await linted(supervisor, python)));
     for (const line of found) console.log(line);
     return found.length === 0 ? 0 : 1;
   } finally {

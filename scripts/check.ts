@@ -72,10 +72,10 @@ const NEEDS_GENERATED = new Set(['types', 'types-infra', 'templates', 'lint', 'u
 
 /** The slowest first: two cores take two at a time. */
 const CHECKS: Readonly<Record<string, Check>> = {
-  types: program(bin('tsc'), '-p', 'tsconfig.json'),
-  'types-infra': program(bin('tsc'), '-p', 'infra'),
   templates: program(process.execPath, join('local', 'check-templates.ts')),
   lint: program(bin('oxlint'), '--type-aware', '--deny-warnings'),
+  types: program(bin('tsc'), '-p', 'tsconfig.json'),
+  'types-infra': program(bin('tsc'), '-p', 'infra'),
   unused: program(process.execPath, bin('knip')),
   snippets,
   format: program(bin('oxfmt'), '--check', '.'),

@@ -14,7 +14,7 @@ Runs the tests with what they need and counts them. Suites:
   e2e          the stack deployed to the local cloud (needs Python 3.11 or later)
   long         full sizes and soaks, up to 75 minutes (npm run test:long)
 
-Without a suite: unit, integration, contract, infra, e2e. Everything else goes to vitest, for example
+Without a suite: all but long. Everything else goes to vitest, for example
   npm test -- unit integration -t "holds later events"
   npm test -- integration test/integration/relay.test.ts
 
@@ -23,10 +23,17 @@ and vitest itself ended well.`;
 
 const REPORTS = join('.local', 'reports');
 
-/** The suites share one vitest, except e2e: nothing else may take its processor time while it measures. */
+/** The files of some suites need different kinds of workers: vitest's projects (`vitest.config.ts`). */
+const PROJECTS: Partial<Record<Suite, readonly string[]>> = { integration: ['integration', 'integration-alone'] };
+
+/**
+ * The suites share two runs of vitest. The second has the local cloud, whose tests measure first, beside the few of their own suite; then they
+ * wait most of the time, for alarms, and the templates are made beside them.
+ */
 function groups(suites: readonly Suite[]): Suite[][] {
-  const together = suites.filter((suite) => suite !== 'e2e');
-  return [together, suites.filter((suite) => suite === 'e2e')].filter((group) => group.length > 0);
+  const besideTheCloud = (suite: Suite): boolean => suite === 'e2e' || suite === 'infra';
+  const second = suites.filter(besideTheCloud);
+  return [suites.filter((suite) => !besideTheCloud(suite)), second].filter((group) => group.length > 0);
 }
 
 async function runGroup(
@@ -42,7 +49,7 @@ async function runGroup(
     [
       join('node_modules', 'vitest', 'vitest.mjs'),
       'run',
-      ...group.flatMap((suite) => ['--project', suite]),
+      ...group.flatMap((suite) => (PROJECTS[suite] ?? [suite]).flatMap((project) => ['--project', project])),
       // A filter need not match in every suite. Without one, a file without a test is a mistake.
       ...(vitestArguments.length > 0 ? ['--passWithNoTests'] : []),
       '--reporter=default',

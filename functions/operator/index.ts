@@ -4,8 +4,8 @@ import type { Context } from 'aws-lambda';
 import pg from 'pg';
 import { clientConfig, databaseConfig } from '../../shared/database/index.ts';
 import type { OperationAnswer } from '../../shared/operations/index.ts';
+import { openedOnce } from '../opened-once.ts';
 import { operatorConfig } from './config.ts';
-import type { Erasing } from './erasing.ts';
 import { operate } from './operate.ts';
 
 const log = new Logger();
@@ -13,10 +13,8 @@ const config = operatorConfig(process.env);
 const database = databaseConfig(process.env);
 const { erases } = config;
 
-let opened: Promise<Erasing> | undefined;
 /** Its clients of KMS and S3 are no part of a cold start for those who only look. */
-const erasing =
-  erases && (() => (opened ??= import('./erasing.ts').then(({ openErasing }) => openErasing(erases, database, log))));
+const erasing = erases && openedOnce(async () => (await import('./erasing.ts')).openErasing(erases, database, log));
 
 /** What a count over a whole event table may take. Below the function's time-out of 5 minutes, so that it ends with an answer. Milliseconds. */
 const STATEMENT_MS = 240_000;

@@ -15,10 +15,17 @@ export interface ErasureLogProps {
   readonly removalPolicy?: RemovalPolicy;
 }
 
+interface Part {
+  /** That is listed. */
+  readonly prefix: string;
+  /** That are read and written below it. */
+  readonly objects: string;
+}
+
 /** Entries, each with its number for a name. */
-const ENTRIES = 'entry/';
-/** The key under which entries name persons, wrapped by KMS. */
-const SUBJECT_KEY = 'subject-key/';
+const ENTRIES: Part = { prefix: 'entry/', objects: 'entry/*' };
+/** The key under which entries name persons, wrapped by KMS. No other: with a second one nobody would recognise whom the first has named. */
+const SUBJECT_KEY: Part = { prefix: 'subject-key/', objects: 'subject-key/000001.json' };
 
 /**
  * Where erasures are written down outside the database, so that a restored backup does not bring anybody back: a bucket that can only be added to. It is private, encrypted, by TLS only, versioned. Its policy refuses an object that would replace another, whoever writes it, so that a
@@ -81,20 +88,25 @@ export class ErasureLog extends Construct {
     this.allow(fn, [ENTRIES, SUBJECT_KEY], ['s3:GetObject', 's3:PutObject']);
   }
 
-  private allow(fn: KeyUser, prefixes: readonly string[], actions: string[]): void {
+  /** The same without the key under which entries name persons: for who finishes what others have asked for, and need not recognise anybody. */
+  grantFinish(fn: KeyUser): void {
+    this.allow(fn, [ENTRIES], ['s3:GetObject', 's3:PutObject']);
+  }
+
+  private allow(fn: KeyUser, parts: readonly Part[], actions: string[]): void {
     fn.addEnvironment('SEALING_ERASURE_LOG', this.bucket.bucketName);
     fn.addToRolePolicy(
       new PolicyStatement({
         actions: ['s3:ListBucket'],
         resources: [this.bucket.bucketArn],
-        conditions: { StringEquals: { 's3:prefix': prefixes } },
+        conditions: { StringEquals: { 's3:prefix': parts.map(({ prefix }) => prefix) } },
       }),
     );
-    const resources = prefixes.map((prefix) => this.bucket.arnForObjects(`${prefix}*`));
+    const resources = parts.map(({ objects }) => this.bucket.arnForObjects(objects));
     fn.addToRolePolicy(new PolicyStatement({ actions, resources }));
-    for (const prefix of prefixes) {
+    for (const { objects } of parts.filter((part) => part.objects.endsWith('*'))) {
       Validations.of(fn.role ?? fn).acknowledge({
-        id: `AwsSolutions-IAM5[Resource::${arnInFindings(this.bucket, fn)}/${prefix}*]`,
+        id: `AwsSolutions-IAM5[Resource::${arnInFindings(this.bucket, fn)}/${objects}]`,
         reason:
           'Entries of the log of erasures are objects with numbers for names, below one prefix of one bucket. Its policy and its lock keep them from being replaced or deleted.',
       });

@@ -63,6 +63,10 @@ export class Janitor extends Construct {
   readonly schedule: Schedule;
   /** The `Area` dimension of its metrics. */
   readonly areas: readonly JanitorArea[];
+  /** How old it lets a branch key become. */
+  readonly branchKeyAge: Duration;
+  /** Names of the blind indexes whose keys it replaces. */
+  readonly indexes: readonly string[];
   private readonly installation: string;
 
   constructor(scope: Construct, id: string, props: JanitorProps) {
@@ -88,6 +92,8 @@ export class Janitor extends Construct {
       );
     }
     declaredIndexes(indexes);
+    this.branchKeyAge = branchKeyAge;
+    this.indexes = indexes.map(({ name }) => name);
     this.areas = erases ? ['outbox', 'inbox', 'erasure'] : ['outbox', 'inbox'];
     this.function = new NodeFunction(this, 'Function', {
       ...props,
@@ -129,6 +135,9 @@ export class Janitor extends Construct {
         ],
         sealing: sealing && {
           ...sealing,
+          // Who is erased stands in the request: it recognises nobody in the log.
+          erases: false,
+          finishes: erases,
           indexes: {
             ...sealing.indexes,
             ...Object.fromEntries(indexes.map(({ name, class: className }) => [name, className])),

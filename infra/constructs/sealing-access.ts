@@ -14,6 +14,8 @@ export interface SealingAccess {
   readonly rotates?: readonly string[];
   /** True: it erases persons, of all classes. */
   readonly erases?: boolean;
+  /** True: it finishes erasures that others have asked for, as a `Janitor` does that erases. It needs no key for that. */
+  readonly finishes?: boolean;
 }
 
 /** As `functions/migrate` gives it to a login by `vault.set_access`. */
@@ -33,26 +35,27 @@ export function giveClasses(
   fn: KeyUser,
   sealing: SealingAccess,
 ): { readonly roles: readonly string[]; readonly classes: VaultClasses } {
-  const { keys, seals = [], rotates = [], erases = false } = sealing;
+  const { keys, seals = [], rotates = [], erases = false, finishes = false } = sealing;
   const indexes = indexesOf(sealing);
   const indexed = Object.values(indexes);
   // Whoever rotates a class may use its index keys anyway.
   const computes = indexed.filter((name) => !rotates.includes(name));
   const opens = (sealing.opens ?? []).filter((name) => !seals.includes(name));
-  const nothing = [opens, seals, indexed, rotates].every((classes) => classes.length === 0) && !erases;
+  const nothing = [opens, seals, indexed, rotates].every((classes) => classes.length === 0) && !erases && !finishes;
   // Also where nothing is declared, which it refuses.
   if (opens.length > 0 || nothing) keys.grantOpen(fn, opens);
   if (seals.length > 0) keys.grantSeal(fn, seals);
   if (computes.length > 0) keys.grantIndex(fn, computes);
   if (rotates.length > 0) keys.grantRotate(fn, rotates);
   if (erases) keys.grantErase(fn);
+  else if (finishes) keys.grantFinish(fn);
   const writes = seals.length + rotates.length > 0;
   const roles = [
     ...(opens.length + indexed.length > 0 && !writes ? ['vault_reader'] : []),
     ...(writes ? ['vault_writer'] : []),
     ...(rotates.length > 0 ? ['vault_rotator'] : []),
     ...(rotates.length > 0 && indexed.length > 0 ? ['vault_index_rotator'] : []),
-    ...(erases ? ['vault_eraser'] : []),
+    ...(erases || finishes ? ['vault_eraser'] : []),
   ];
   const creates = [...new Set([...seals, ...rotates])].toSorted();
   const reads = [...new Set(opens)].filter((name) => !creates.includes(name)).toSorted();

@@ -24,12 +24,20 @@ export interface SealingAlarmsProps {
   readonly kmsErrors?: number;
   /** A canary that was not opened for longer shows that nobody looks. The janitor opens each every day. Default: 2 days. */
   readonly canaryAge?: Duration;
+  /** A branch key that is older than the janitor lets one become, by more than this, is not replaced. Default: 7 days. */
+  readonly branchKeyOverdue?: Duration;
+  /** A branch key that was retired longer ago still wraps keys of persons. Default: 1 day; a million keys take minutes, and an hour goes by on purpose. */
+  readonly rewrapLag?: Duration;
+  /** The rotation of an index's key that has not taken a step for longer is stuck. Default: 1 day; its steps are ten minutes apart, and as long as columns take. */
+  readonly indexRotationLag?: Duration;
   /** More persons for whom an erasure is asked within an hour are more than usual. Default: 50. */
   readonly erasuresAnHour?: number;
   /** An erasure that is due for longer is stuck. Default: 1 hour. */
   readonly erasureLag?: Duration;
   /** Length of one measurement of KMS's errors. Default: 1 minute. */
   readonly period?: Duration;
+  /** Length of one measurement of what the janitor finds in its runs, five minutes apart. Default: 15 minutes. Where its silence is a breach, it stays that. */
+  readonly janitorPeriod?: Duration;
 }
 
 type Rest = Pick<AlarmProps, 'metric' | 'threshold' | 'datapointsToAlarm' | 'evaluationPeriods' | 'treatMissingData'>;
@@ -52,7 +60,8 @@ export class SealingAlarms extends Construct {
   constructor(scope: Construct, id: string, props: SealingAlarmsProps) {
     super(scope, id);
     const { installation, janitor, period = Duration.minutes(1), kmsErrors = 0, canaryAge = Duration.days(2) } = props;
-    const { erasuresAnHour = 50, erasureLag = Duration.hours(1) } = props;
+    const { erasuresAnHour = 50, erasureLag = Duration.hours(1), branchKeyOverdue = Duration.days(7) } = props;
+    const { rewrapLag = Duration.days(1), indexRotationLag = Duration.days(1), janitorPeriod = JANITOR_PERIOD } = props;
     const metric = (metricName: string, statistic: string, of: Duration): Metric =>
       new Metric({
         namespace: METRIC_NAMESPACE,
@@ -86,7 +95,7 @@ export class SealingAlarms extends Construct {
         'The canary of a class of data does not open: what is sealed in that class may not open for anybody.',
         'canary',
         {
-          metric: metric('CanaryFailed', Stats.MAXIMUM, JANITOR_PERIOD),
+          metric: metric('CanaryFailed', Stats.MAXIMUM, janitorPeriod),
           threshold: 0,
           ...PRESENT,
           // A janitor that does not run raises the next one.
@@ -105,6 +114,36 @@ export class SealingAlarms extends Construct {
         },
       ),
     ];
+    const branchKeyAge = Duration.seconds(janitor.branchKeyAge.toSeconds() + branchKeyOverdue.toSeconds());
+    const overdue = (name: string, metricName: string, meaning: string, after: Duration): Alarm =>
+      alarm(name, meaning, 'key-rotation', {
+        metric: metric(metricName, Stats.MAXIMUM, janitorPeriod),
+        threshold: after.toSeconds(),
+        ...PERSISTENT,
+        // A janitor that does not look after keys raises the alarm on the age of canaries.
+        treatMissingData: TreatMissingData.IGNORE,
+      });
+    const rotations = [
+      overdue(
+        'branch-key-age',
+        'BranchKeyAge',
+        `A branch key is older than ${branchKeyAge.toHumanString()}: the janitor could not replace it.`,
+        branchKeyAge,
+      ),
+      overdue(
+        'rewrap-lag',
+        'RewrapLag',
+        `A branch key that was retired more than ${rewrapLag.toHumanString()} ago still wraps keys of persons, and can not be destroyed.`,
+        rewrapLag,
+      ),
+    ];
+    const indexRotation = (): Alarm =>
+      overdue(
+        'index-rotation-lag',
+        'IndexRotationLag',
+        `The rotation of a blind index's key has not taken a step for ${indexRotationLag.toHumanString()}: columns keep values of the old key, which stays.`,
+        indexRotationLag,
+      );
     const erasures = (): Alarm[] => [
       alarm(
         'erasure-rate',
@@ -135,14 +174,19 @@ export class SealingAlarms extends Construct {
         'The log of erasures goes on having entries that the database has not done: a backup was restored, or something does not let them be done.',
         'erasure',
         {
-          metric: metric('ErasuresUnapplied', Stats.MAXIMUM, JANITOR_PERIOD),
+          metric: metric('ErasuresUnapplied', Stats.MAXIMUM, janitorPeriod),
           threshold: 0,
           ...PERSISTENT,
           treatMissingData: TreatMissingData.IGNORE,
         },
       ),
     ];
-    this.alarms = janitor.areas.includes('erasure') ? [...keys, ...erasures()] : keys;
+    this.alarms = [
+      ...keys,
+      ...rotations,
+      ...(janitor.indexes.length > 0 ? [indexRotation()] : []),
+      ...(janitor.areas.includes('erasure') ? erasures() : []),
+    ];
     const action = new SnsAction(props.topic);
     for (const one of this.alarms) {
       one.addAlarmAction(action);

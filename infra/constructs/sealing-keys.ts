@@ -34,6 +34,8 @@ export interface ISealingKeys extends IConstruct {
    * @throws RangeError where there is no log
    */
   grantErase(fn: KeyUser): void;
+  /** Lets `fn` finish erasures that others have asked for: it adds to the log of erasures, and has no key that recognises persons in it. */
+  grantFinish(fn: KeyUser): void;
 }
 
 export interface SealingKeysProps {
@@ -125,13 +127,21 @@ abstract class SealingKeysBase extends Construct implements ISealingKeys {
   }
 
   grantErase(fn: KeyUser): void {
-    if (this.erasureLog === undefined) {
-      throw new RangeError(
-        `${this.node.path}: without an erasureLog a restored backup would bring erased persons back. Give the keys an ErasureLog.`,
-      );
-    }
+    const log = this.neededLog();
     this.allow(fn, ['kms:Decrypt', 'kms:GenerateDataKey'], 'erasure', 'erasure');
-    this.erasureLog.grantErase(fn);
+    log.grantErase(fn);
+  }
+
+  grantFinish(fn: KeyUser): void {
+    this.neededLog().grantFinish(fn);
+    this.setEnvironment(fn);
+  }
+
+  private neededLog(): ErasureLog {
+    if (this.erasureLog !== undefined) return this.erasureLog;
+    throw new RangeError(
+      `${this.node.path}: without an erasureLog a restored backup would bring erased persons back. Give the keys an ErasureLog.`,
+    );
   }
 
   /** As `shared/sealing` asks KMS: each call's context is `{ vault, class, version, purpose }`. */

@@ -270,7 +270,7 @@ export class ServiceStack extends Stack {
       new ConsumerAlarms(this, 'ConsumerAlarms', { ...common, ...own.consumers, queues, consumers }),
       new FunctionAlarms(this, 'FunctionAlarms', { installation, topic, ...own.functions, functions }),
       new DatabaseAlarms(this, 'DatabaseAlarms', { ...common, ...own.database, cluster }),
-      new SealingAlarms(this, 'SealingAlarms', { ...common, janitor }),
+      new SealingAlarms(this, 'SealingAlarms', { ...common, ...own.sealing, janitor }),
     ].flatMap((one) => one.alarms);
     new OutboxDashboard(this, 'Dashboard', { outbox, alarms, queues, consumers, functions, janitor, cluster });
   }

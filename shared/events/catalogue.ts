@@ -1,7 +1,8 @@
 import { CatalogueError } from './catalogue-error.ts';
-import { type Sensitive, SealingSchemaError, sealingPlan, wireSchema } from '../sealing/index.ts';
+import { type Sensitive, SealingSchemaError } from '../sealing/index.ts';
 import { isDestinationName, isSource, isTypeName, RESERVED_TYPE_PREFIX } from './names.ts';
 import type { DataOf, EventSchema } from './schema.ts';
+import { sealedSchema } from './sealed-schema.ts';
 import { checkUpcasters, type Older, type Upcaster } from './upcaster.ts';
 
 /** SQS refuses a message over this many bytes, attributes counted. */
@@ -204,8 +205,7 @@ function checkSchema(where: string, schema: EventSchema): void {
 
 function checkMarks(where: string, schema: EventSchema, sensitive: Sensitive | undefined): void {
   try {
-    const plan = sealingPlan(schema, sensitive);
-    if (plan !== null) wireSchema(plan);
+    sealedSchema(schema, sensitive);
   } catch (cause) {
     if (!(cause instanceof SealingSchemaError)) throw cause;
     throw new CatalogueError('CATALOGUE_SENSITIVE', `${where}: ${cause.code} at ${cause.message}`, { cause });

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
-import { type SealingPlan, sealingPlan, wireSchema } from '../sealing/index.ts';
+import type { SealingPlan } from '../sealing/index.ts';
 import { type Catalogue, newestVersion } from './catalogue.ts';
 import { CatalogueError } from './catalogue-error.ts';
+import type { EventSchema } from './schema.ts';
+import { type SealedSchema, sealedSchema } from './sealed-schema.ts';
 import type { Validate } from './violation.ts';
 
 /** What the generator writes beside a catalogue. */
@@ -38,32 +40,32 @@ function wireKey(key: string): string {
 
 /** All schemas of a catalogue by validator key, wire schemas included: what the generator compiles. */
 export function catalogueSchemas(catalogue: Catalogue): Readonly<Record<string, object>> {
-  const plans = sealingPlans(catalogue);
   return Object.fromEntries(
-    Object.entries(catalogue.events).flatMap(([type, event]) =>
-      Object.entries(event.versions).flatMap(([version, schema]): [string, object][] => {
-        const key = validatorKey(type, Number(version));
-        const plan = plans.get(key);
-        return plan === undefined
-          ? [[key, schema]]
-          : [
-              [key, schema],
-              [wireKey(key), wireSchema(plan)],
-            ];
-      }),
+    versionsOf(catalogue).flatMap(({ key, schema, sealed }): [string, object][] =>
+      sealed === null
+        ? [[key, schema]]
+        : [
+            [key, schema],
+            [wireKey(key), sealed.wire],
+          ],
     ),
   );
 }
 
-function sealingPlans(catalogue: Catalogue): ReadonlyMap<string, SealingPlan> {
-  const plans = new Map<string, SealingPlan>();
-  for (const [type, event] of Object.entries(catalogue.events)) {
-    for (const [version, schema] of Object.entries(event.versions)) {
-      const plan = sealingPlan(schema, event.sensitive);
-      if (plan !== null) plans.set(validatorKey(type, Number(version)), plan);
-    }
-  }
-  return plans;
+interface Version {
+  readonly key: string;
+  readonly schema: EventSchema;
+  readonly sealed: SealedSchema | null;
+}
+
+function versionsOf(catalogue: Catalogue): readonly Version[] {
+  return Object.entries(catalogue.events).flatMap(([type, event]) =>
+    Object.entries(event.versions).map(([version, schema]) => ({
+      key: validatorKey(type, Number(version)),
+      schema,
+      sealed: sealedSchema(schema, event.sensitive),
+    })),
+  );
 }
 
 /** SHA-256 of schemas as they are written, in hexadecimal. */
@@ -93,9 +95,9 @@ export function compiledCatalogue<const C extends Catalogue>(
     );
   }
   const sealed = new Map<string, SealedVersion>();
-  for (const [key, plan] of sealingPlans(catalogue)) {
+  for (const { key, sealed: schema } of versionsOf(catalogue)) {
     const validate = generated.validators[wireKey(key)];
-    if (validate !== undefined) sealed.set(key, { plan, validate });
+    if (schema !== null && validate !== undefined) sealed.set(key, { plan: schema.plan, validate });
   }
   return Object.freeze({ ...catalogue, validators: generated.validators, sealed });
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { SQSRecord } from 'aws-lambda';
 import type { OpeningKeys } from '../sealing/index.ts';
@@ -12,6 +13,8 @@ import type { Aggregate, Work } from './work.ts';
 
 /** Held events of one aggregate in one transaction. */
 const RUN = 25;
+/** After such a transaction that left more of its aggregate: a rest, as a multiple of the time that it took. */
+const REST = 1;
 /** Aggregates that one look at the table finds. */
 const PAGE = 100;
 
@@ -105,10 +108,13 @@ async function drainAggregate(
   let drained = 0;
   let most = work.callsBefore ? 1 : RUN;
   while (mayGoOn()) {
+    const startedAt = work.monotonicMs();
     try {
       const taken = await Promise.race([drainRun(work, aggregate, most, waits), work.invocation.abandoned]);
       drained += taken;
-      if (taken < most) break;
+      if (taken < most || !mayGoOn()) break;
+      // Whoever drains much leaves others the database, and this process a connection, for as long as it took them.
+      await Promise.race([delay(REST * (work.monotonicMs() - startedAt)), work.invocation.abandoned]);
     } catch (error) {
       // Only one at a time tells whose fault it is, and lets those before it through.
       if (most > 1 && error instanceof HeldEventError) most = 1;

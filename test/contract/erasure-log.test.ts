@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { S3 } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, beforeEach, describe, inject } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
 import { type ErasureLog, s3ErasureLog } from '../../shared/sealing/index.ts';
 import { erasureLogConformance } from '../support/erasure-log-conformance.ts';
+import { foundLocalStack } from '../support/found-localstack.ts';
 
-const localstack = inject('localstack');
+const localstack = await foundLocalStack();
 
 describe('S3 on LocalStack', () => {
   let client: S3;

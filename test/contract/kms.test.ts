@@ -1,5 +1,5 @@
 import { KMS } from '@aws-sdk/client-kms';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   type BranchState,
   type Kms,
@@ -9,8 +9,9 @@ import {
   type RotationVault,
   type WrappedKey,
 } from '../../shared/sealing/index.ts';
+import { foundLocalStack } from '../support/found-localstack.ts';
 
-const localstack = inject('localstack');
+const localstack = await foundLocalStack();
 const context: KmsContext = { vault: 'test', class: 'contact', version: '1', purpose: 'branch' };
 
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };

@@ -1,9 +1,9 @@
-import { inject } from 'vitest';
 import { eventBridgeContext } from '../support/event-bridge-context.ts';
+import { foundLocalStack } from '../support/found-localstack.ts';
 import { publisherConformance } from '../support/publisher-conformance.ts';
 import { SQS_ANSWERS, sqsContext } from '../support/sqs-context.ts';
 
-const localstack = inject('localstack');
+const localstack = await foundLocalStack();
 const skip = 'missing' in localstack ? localstack.missing : undefined;
 const aws =
   'missing' in localstack

@@ -1,5 +1,5 @@
 import { KMS } from '@aws-sdk/client-kms';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { defineCatalogue } from '../../shared/events/index.ts';
 import { classifyFailure, type FailureClass } from '../../shared/inbox/failure.ts';
 import { createOutbox } from '../../shared/outbox/index.ts';
@@ -17,12 +17,13 @@ import {
   sealingPlan,
 } from '../../shared/sealing/index.ts';
 import { testTransaction } from '../../shared/testing/index.ts';
+import { foundLocalStack } from '../support/found-localstack.ts';
 import { compileCatalogue } from '../support/compile-catalogue.ts';
 import { keyringUnderTest, type KeyringUnderTest } from '../support/keyring.ts';
 import { type KmsProxy, startKmsProxy } from '../support/kms-proxy.ts';
 import { EVENT } from '../support/sealing.ts';
 
-const localstack = inject('localstack');
+const localstack = await foundLocalStack();
 const schema = {
   type: 'object',
   additionalProperties: false,

@@ -5,7 +5,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it, type TestContext } from 'vitest';
 import { type SealingContext, sealValue, subjectKey, wrapSubjectKey } from '../../shared/sealing/index.ts';
+import { foundLocalStack } from '../support/found-localstack.ts';
 import { EVENT, ROW } from '../support/sealing.ts';
+
+// Its Python is looked for below, and whole when it has started.
+await foundLocalStack();
 
 const SCRIPT = join('test', 'vectors', 'make-vectors.py');
 const LOCAL = '.local';

@@ -30,7 +30,7 @@ import { readArchive, s3Archive } from '../../shared/archive/index.ts';
 import { allOf } from '../support/archive-conformance.ts';
 import { erasureTests } from './erasure.ts';
 import { killFunction } from './function-process.ts';
-import { crowdDatabase, disableKey, serveQueue, slowDown } from './troubles.ts';
+import { crowdDatabase, disableKey, orphan, serveLate, serveQueue, slowDown, withoutDestination } from './troubles.ts';
 import { until } from './until.ts';
 import { becomes, command, listen } from './watching.ts';
 
@@ -251,7 +251,7 @@ describe('an operator', () => {
 });
 
 describe('a relay that stands still', () => {
-  it('raises the lag alarm with its SNS message, and ends it when the relay is back; likewise those of a queue, the database, a slow function and a disabled key', async () => {
+  it('raises the lag alarm with its SNS message, and ends it when the relay is back; likewise those of a queue, late effects, the database, a slow function, a disabled key and a destination that is gone', async () => {
     const name = 'oldest-pending-age-ledger';
     const told = await listen(queues, topics, output('AlarmTopicArn'));
     await becomes(metrics, name, 'OK');
@@ -269,16 +269,18 @@ describe('a relay that stands still', () => {
     const analytics = output('AnalyticsFunctionName');
     const ledger = output('LedgerFunctionName');
     await serveQueue(lambda, analytics, false);
-    await sendInvoice(apiUrl);
+    for (let sent = 0; sent < 15; sent += 1) await sendInvoice(apiUrl);
     await until(
-      'the message waits for analytics',
-      async () => ((await waiting(output('AnalyticsQueueUrl'))) > 0 ? true : undefined),
+      'the messages wait for analytics',
+      async () => ((await waiting(output('AnalyticsQueueUrl'))) >= 15 ? true : undefined),
       20_000,
     );
     // What an operator does to stop a function: no invocation may run any more, and the one that runs dies.
     await lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions: 0 }));
     killFunction(FunctionName);
     let id: string;
+    const keyAlarms = ['kms-errors', 'canary-failed', 'branch-key-age', 'errors-janitor'];
+    let janitorEnds = async (): Promise<void> => {};
     try {
       id = await sendInvoice(apiUrl);
       for (let sent = 0; sent < 10; sent += 1) await sendInvoice(apiUrl);
@@ -286,7 +288,9 @@ describe('a relay that stands still', () => {
         seen(name, 'pending-ledger', 'queue-age-analytics')(),
         crowdDatabase(cloud, seen('connections', 'oldest-transaction', 'snapshot-age')),
         slowDown(cloud, lambda, ledger, seen('errors-ledger', 'duration-ledger')),
-        disableKey(cloud, seen('kms-errors')),
+        disableKey(cloud, lambda, seen(...keyAlarms)).then((end) => (janitorEnds = end)),
+        serveLate(cloud, lambda, seen('effect-age-analytics')),
+        withoutDestination(cloud, 'notifications', seen('unroutable')),
       ]);
       expect(await told(name, 'ALARM')).toMatchObject({
         AlarmDescription: expect.stringMatching('Runbook: docs/runbooks/lag.md'),
@@ -299,12 +303,17 @@ describe('a relay that stands still', () => {
     await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));
     expect(await arrived()).toBe(true);
     const raised = [name, 'pending-ledger', 'queue-age-analytics', 'connections', 'oldest-transaction', 'snapshot-age'];
-    await Promise.all(
-      [...raised, 'errors-ledger', 'duration-ledger', 'kms-errors'].map(async (alarm) => {
-        await becomes(metrics, alarm, 'OK');
-        await told(alarm, 'OK');
-      }),
-    );
+    raised.push('errors-ledger', 'duration-ledger', 'effect-age-analytics', 'unroutable', ...keyAlarms);
+    try {
+      await Promise.all(
+        raised.map(async (alarm) => {
+          await becomes(metrics, alarm, 'OK');
+          await told(alarm, 'OK');
+        }),
+      );
+    } finally {
+      await janitorEnds();
+    }
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
   });
@@ -319,7 +328,7 @@ async function waiting(QueueUrl: string): Promise<number> {
 }
 
 describe('what a destination refuses, and what a consumer gives up', () => {
-  it('raise the alarms of parked, blocked and held events and of dead letters, until the limit is mended and the operator sends them again', async () => {
+  it('raise the alarms of parked, blocked, orphaned and held events and of dead letters, until the limit is mended and the operator sends them again', async () => {
     const told = await listen(queues, topics, output('AlarmTopicArn'));
     const notifications = { QueueUrl: output('NotificationsQueueUrl') };
     const ledger = { QueueUrl: output('LedgerQueueUrl') };
@@ -335,6 +344,7 @@ describe('what a destination refuses, and what a consumer gives up', () => {
       await serveQueue(lambda, output('LedgerFunctionName'), true);
     };
     let id: string;
+    let mend = async (): Promise<void> => {};
     // Somebody lowers the limit of one queue; the consumer of the other receives, and never acknowledges.
     await serveQueue(lambda, output('LedgerFunctionName'), false);
     await set(notifications.QueueUrl, { MaximumMessageSize: '1024' });
@@ -362,11 +372,15 @@ describe('what a destination refuses, and what a consumer gives up', () => {
       const blocked = await sendInvoice(apiUrl);
       await pay(blocked, 100);
       await pay(blocked, 150);
+      const orphaned = await sendInvoice(apiUrl);
+      await pay(orphaned, 100);
+      mend = await orphan(cloud, orphaned);
       await Promise.all(
         [
           ['parked-notifications', 'parked'],
           ['parked-ledger', 'parked'],
           ['blocked-ledger', 'blocked'],
+          ['orphaned-ledger', 'blocked'],
           ['gap-ledger', 'held'],
           ['dead-letters-ledger', 'dead-letters'],
         ].map(async ([alarm = '', runbook]) =>
@@ -376,21 +390,22 @@ describe('what a destination refuses, and what a consumer gives up', () => {
         ),
       );
     } finally {
+      await mend();
       for (const { QueueUrl } of [notifications, ledger]) await set(QueueUrl, { MaximumMessageSize: '1048576' });
       await restore();
     }
     const reason = ['--reason', 'the limit is mended', '--yes'];
     const parked = await command('ops', 'parked', 'list', '--json');
     const found = JSON.parse(parked.stdout).result.parked as { position: unknown }[];
-    expect(found).toHaveLength(3);
+    expect(found).toHaveLength(5);
     for (const { position } of found) {
       expect(await command('ops', 'redrive', String(position), ...reason)).toMatchObject({ code: 0 });
     }
     expect(await command('ops', 'dead-letters', 'redrive', 'ledger', ...reason)).toMatchObject({ code: 0 });
     expect(await arrived()).toBe(true);
     expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
-    const raised = ['parked-notifications', 'parked-ledger', 'blocked-ledger', 'gap-ledger', 'dead-letters-ledger'];
-    await Promise.all(raised.map((alarm) => told(alarm, 'OK')));
+    const raised = ['parked-notifications', 'parked-ledger', 'blocked-ledger', 'orphaned-ledger', 'gap-ledger'];
+    await Promise.all([...raised, 'dead-letters-ledger'].map((alarm) => told(alarm, 'OK')));
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
   });

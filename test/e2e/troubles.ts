@@ -7,10 +7,15 @@ import {
   ListEventSourceMappingsCommand,
   UpdateEventSourceMappingCommand,
 } from '@aws-sdk/client-lambda';
+import { DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { invoiceBody, postJson } from '../../local/check/traffic.ts';
 import type { LocalCloud } from '../../local/cloud.ts';
 import { asSuperuser } from '../../local/postgres.ts';
+import { type CatalogueRows, catalogueRows } from '../../shared/events/index.ts';
+import { standardRecord } from '../support/sqs-batch.ts';
 import { killFunction } from './function-process.ts';
+import { until } from './until.ts';
 
 /** Resolves when somebody has seen what the trouble leads to; the trouble then ends. */
 type Seen = () => Promise<void>;
@@ -88,8 +93,19 @@ export async function slowDown(
   });
 }
 
-/** Disables the vault's KMS key, and lets requests meet an API that has no key in memory. */
-export async function disableKey({ client, apiUrl, outputs }: LocalCloud, seen: Seen): Promise<void> {
+/**
+ * Disables the vault's KMS key, lets requests meet an API that has no key in memory, and the janitor a canary that is due and a branch key that is old. Resolves
+ * with a way to end the janitor's runs, which go on with the key enabled.
+ */
+export async function disableKey(
+  { client, apiUrl, outputs, database }: LocalCloud,
+  lambda: LambdaClient,
+  seen: Seen,
+): Promise<() => Promise<void>> {
+  await asSuperuser(database, database.name, async (db) => {
+    await db.query(`update vault.canary set opened_at = opened_at - interval '2 days'`);
+    await db.query(`update vault.branch_key set created_at = created_at - interval '100 days' where class = 'bank'`);
+  });
   const kms = new KMSClient(client);
   const KeyId = outputs['SealingKeyArn'];
   await kms.send(new DisableKeyCommand({ KeyId }));
@@ -102,9 +118,21 @@ export async function disableKey({ client, apiUrl, outputs }: LocalCloud, seen: 
       await delay(500);
     }
   };
+  const enough = new AbortController();
+  const run = async (): Promise<void> => {
+    const FunctionName = outputs['JanitorFunctionName'];
+    while (!enough.signal.aborted) {
+      await lambda.send(new InvokeCommand({ FunctionName, Payload: '{}' }));
+      await delay(500);
+    }
+  };
   const asking = ask();
+  const running = run();
   try {
-    await Promise.race([seen(), asking]);
+    await Promise.race([seen(), asking, running]);
+  } catch (error) {
+    enough.abort();
+    throw error;
   } finally {
     over.abort();
     try {
@@ -114,6 +142,86 @@ export async function disableKey({ client, apiUrl, outputs }: LocalCloud, seen: 
       kms.destroy();
     }
   }
+  return async () => {
+    enough.abort();
+    await running;
+  };
+}
+
+/** How old an event is late, by the local alarm. Milliseconds. */
+const LATE_MS = 10_000;
+
+/** Hands a queue's messages to analytics when they are old, one after the other, as its event source would that nobody has turned on. */
+export async function serveLate({ client, outputs }: LocalCloud, lambda: LambdaClient, seen: Seen): Promise<void> {
+  const queues = new SQSClient({ ...client, useQueueUrlAsEndpoint: false });
+  const QueueUrl = outputs['AnalyticsQueueUrl'];
+  const FunctionName = outputs['AnalyticsFunctionName'];
+  const over = new AbortController();
+  const serve = async (): Promise<void> => {
+    await delay(LATE_MS);
+    while (!over.signal.aborted) {
+      const { Messages: [message] = [] } = await queues.send(new ReceiveMessageCommand({ QueueUrl }));
+      if (message === undefined) return;
+      const Payload = JSON.stringify({ Records: [standardRecord(message.Body ?? '', undefined, message.MessageId)] });
+      const answer = await lambda.send(new InvokeCommand({ FunctionName, Payload }));
+      const told = Buffer.from(answer.Payload ?? []).toString();
+      if (JSON.parse(told).batchItemFailures?.length !== 0)
+        throw new Error(`analytics did not apply its event: ${told}`);
+      await queues.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message.ReceiptHandle }));
+      await delay(1_000);
+    }
+  };
+  const serving = serve();
+  try {
+    await Promise.all([seen().finally(() => over.abort()), serving]);
+  } finally {
+    queues.destroy();
+  }
+}
+
+/** Deploys a catalogue without a destination for which events wait, and then the whole one again. */
+export async function withoutDestination({ database }: LocalCloud, name: string, seen: Seen): Promise<void> {
+  const install = async (rows: CatalogueRows): Promise<unknown> =>
+    asSuperuser(database, database.name, async (db) =>
+      db.query('select outbox.install_catalogue($1)', [JSON.stringify(rows)]),
+    );
+  const whole = catalogueRows(definition);
+  await install({
+    ...whole,
+    destinations: whole.destinations.filter((destination) => destination.name !== name),
+    event_types: whole.event_types.map((type) => ({
+      ...type,
+      destinations: type.destinations.filter((destination) => destination !== name),
+    })),
+  });
+  try {
+    await seen();
+  } finally {
+    await install(whole);
+  }
+}
+
+/** Marks by hand the parked head of an invoice, behind which others wait, as done with; resolves with a way back. */
+export async function orphan({ database }: LocalCloud, invoice: string): Promise<() => Promise<void>> {
+  const update = async (from: string, to: string): Promise<number | null> =>
+    asSuperuser(database, database.name, async (db) => {
+      const { rowCount } = await db.query(
+        `update outbox.delivery d set state = $3::outbox.delivery_state
+           from outbox.destination n
+          where n.number = d.destination and n.name = 'ledger' and d.state = $2::outbox.delivery_state and d.sequence = 1
+            and d.aggregate_key = outbox.aggregate_key('invoice', $1)
+            and exists (select from outbox.delivery b
+                         where (b.destination, b.aggregate_key, b.state) = (d.destination, d.aggregate_key, 'blocked'))`,
+        [invoice, from, to],
+      );
+      return rowCount;
+    });
+  await until(
+    'an event waits behind a parked one',
+    async () => ((await update('parked', 'set_aside')) === 1 ? true : undefined),
+    20_000,
+  );
+  return async () => void (await update('set_aside', 'parked'));
 }
 
 /** Lets a function's queue alone, or serves it again. */

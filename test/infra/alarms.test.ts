@@ -56,6 +56,9 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         `sealed-outbox-${stage}-service-kms-errors`,
         `sealed-outbox-${stage}-service-canary-failed`,
         `sealed-outbox-${stage}-service-canary-age`,
+        `sealed-outbox-${stage}-service-branch-key-age`,
+        `sealed-outbox-${stage}-service-rewrap-lag`,
+        `sealed-outbox-${stage}-service-index-rotation-lag`,
         `sealed-outbox-${stage}-service-erasure-rate`,
         `sealed-outbox-${stage}-service-prune-lag-erasure`,
         `sealed-outbox-${stage}-service-erasures-unapplied`,
@@ -69,7 +72,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
     // Those above say so; these keep what was last known.
     [
       'ignore',
-      /^((pending|parked|blocked|orphaned|held|gap)-.*|unroutable|canary-failed|erasures-unapplied|connections|oldest-transaction|snapshot-age|transaction-id-age|capacity)$/,
+      /^((pending|parked|blocked|orphaned|held|gap)-.*|unroutable|canary-failed|branch-key-age|rewrap-lag|index-rotation-lag|erasures-unapplied|connections|oldest-transaction|snapshot-age|transaction-id-age|capacity)$/,
     ],
     // Nothing is written while nothing happens: by SQS of an idle queue, by Lambda of a function that is not called, by a function about what fails.
     ['notBreaching', /^((dead-letters|queue-age|effect-age|errors|throttles|duration)-.*|kms-errors|erasure-rate)$/],
@@ -208,7 +211,10 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         Threshold: stage === 'local' ? 10 : 600,
       },
     ],
-    ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: 900, Statistic: 'Maximum' }],
+    ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: stage === 'local' ? 10 : 900, Statistic: 'Maximum' }],
+    ['branch-key-age', { MetricName: 'BranchKeyAge', Threshold: 97 * 86_400, Statistic: 'Maximum' }],
+    ['rewrap-lag', { MetricName: 'RewrapLag', Threshold: 86_400, Statistic: 'Maximum' }],
+    ['index-rotation-lag', { MetricName: 'IndexRotationLag', Threshold: 86_400, Statistic: 'Maximum' }],
     [
       'errors-ledger',
       {

@@ -175,7 +175,7 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
       .filter(({ Effect, Action }) => Effect === 'Allow' && !list(Action).every((it) => it.startsWith('ec2:')))
       .map(({ Action, Resource }) => ({ Action, Resource }));
     expect(allowed.length).toBeGreaterThan(8);
-    const below = (bucket: string, prefix: string) => ({
+    const below = (bucket: string, objects: string) => ({
       'Fn::Join': [
         '',
         [
@@ -184,31 +184,27 @@ describe.each(['dev', 'prod', 'local'] as const)('grants of stage %s', (stage) =
               new RegExp(`^sealed-outbox-${stage}-data:ExportsOutputFnGetAtt${bucket}Bucket\\w+Arn\\w+$`),
             ) as string,
           },
-          `/${prefix}/*`,
+          `/${objects}`,
         ],
       ],
     });
     const expected = [
-      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
-      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry/*') },
+      { Action: 's3:GetObject', Resource: below('Erasures', 'entry/*') },
       {
         Action: ['s3:GetObject', 's3:PutObject'],
-        Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')],
+        Resource: [below('Erasures', 'entry/*'), below('Erasures', 'subject-key/000001.json')],
       },
-      ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events') }]),
-      { Action: 's3:GetObject', Resource: below('Erasures', 'entry') },
-      {
-        Action: ['s3:GetObject', 's3:PutObject'],
-        Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')],
-      },
+      ...(stage === 'dev' ? [] : [{ Action: 's3:PutObject', Resource: below('Archive', 'events/*') }]),
+      { Action: ['s3:GetObject', 's3:PutObject'], Resource: below('Erasures', 'entry/*') },
       {
         Action: 's3:GetObject',
         Resource:
-          stage === 'dev' ? below('Erasures', 'entry') : [below('Archive', 'events'), below('Erasures', 'entry')],
+          stage === 'dev' ? below('Erasures', 'entry/*') : [below('Archive', 'events/*'), below('Erasures', 'entry/*')],
       },
       {
         Action: ['s3:GetObject', 's3:PutObject'],
-        Resource: [below('Erasures', 'entry'), below('Erasures', 'subject-key')],
+        Resource: [below('Erasures', 'entry/*'), below('Erasures', 'subject-key/000001.json')],
       },
     ];
     expect(allowed.filter((statement) => JSON.stringify(statement).includes('*'))).toEqual(expected);

@@ -244,21 +244,31 @@ describe('in an account where IAM is in force', () => {
   });
 
   it.each([
-    ['janitor', 'entry/000000000002.json'],
-    ['api', 'entry/000000000004.json'],
-    ['operator', 'entry/000000000005.json'],
-  ])('%s writes the next entry of the log, and neither replaces nor deletes one', async (name, Key) => {
-    const { s3 } = as(name);
-    const put = { Bucket: LOG, Key, Body: '{}' };
-    expect(await tried(s3.putObject(put))).toBe('AccessDenied');
-    expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('yes');
-    expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('PreconditionFailed');
-    expect(await tried(s3.getObject({ Bucket: LOG, Key }))).toBe('yes');
-    expect(await tried(s3.deleteObject({ Bucket: LOG, Key }))).toBe('AccessDenied');
-    expect(await tried(s3.putObject({ ...put, Key: 'other', IfNoneMatch: '*' }))).toBe('AccessDenied');
-    const erasure = { ...contextOf('erasure'), purpose: 'erasure' } as KmsContext;
-    expect(await tried(keysOf(name).unwrap(await keysOf(name).generate(erasure), erasure))).toBe('yes');
-  });
+    ['janitor', 'entry/000000000002.json', false],
+    ['api', 'entry/000000000004.json', true],
+    ['operator', 'entry/000000000005.json', true],
+  ])(
+    '%s writes the next entry of the log, and neither replaces nor deletes one; the key of the log: %s',
+    async (name, Key, key) => {
+      const { s3 } = as(name);
+      const put = { Bucket: LOG, Key, Body: '{}' };
+      expect(await tried(s3.putObject(put))).toBe('AccessDenied');
+      expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('yes');
+      expect(await tried(s3.putObject({ ...put, IfNoneMatch: '*' }))).toBe('PreconditionFailed');
+      expect(await tried(s3.getObject({ Bucket: LOG, Key }))).toBe('yes');
+      expect(await tried(s3.deleteObject({ Bucket: LOG, Key }))).toBe('AccessDenied');
+      for (const other of ['other', 'subject-key/000002.json']) {
+        expect(await tried(s3.putObject({ ...put, Key: other, IfNoneMatch: '*' }))).toBe('AccessDenied');
+      }
+      const erasure = { ...contextOf('erasure'), purpose: 'erasure' } as KmsContext;
+      // Who finishes what others have asked for recognises nobody.
+      const wrapped = await keysOf('admin').generate(erasure);
+      expect(await tried(keysOf(name).generate(erasure))).toBe(key ? 'yes' : 'SEALING_DENIED');
+      expect(await tried(keysOf(name).unwrap(wrapped, erasure))).toBe(key ? 'yes' : 'SEALING_DENIED');
+      const read = { Bucket: LOG, Key: 'subject-key/000001.json' };
+      expect(await tried(s3.getObject(read))).toBe(key ? 'yes' : 'AccessDenied');
+    },
+  );
 
   it('an administrator does not replace an entry of the log either, and adds one only where there is none', async () => {
     const { s3 } = as('admin');

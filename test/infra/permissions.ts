@@ -19,7 +19,7 @@ const REASONS: readonly (readonly [row: RegExp, reason: string])[] = [
     'one object for each page of events, and for each number: the prefixes are as narrow as S3 can be told',
   ],
   [
-    / on ErasuresBucket\/(entry|subject-key)\/\*/,
+    / on ErasuresBucket\/entry\/\*/,
     'one object for each number: the prefix is as narrow as S3 can be told',
   ],
   [/ArchiveBucket\/events\/\*$/, 'one object for each page of events: the prefix is as narrow as S3 can be told'],

@@ -309,12 +309,26 @@ describe('a key of your own', () => {
     const added = Object.values(Template.fromStack(stack).findResources('AWS::IAM::Policy'))
       .flatMap(({ Properties }) => Properties.PolicyDocument.Statement)
       .filter(({ Action }: Statement) => list(Action).includes('s3:PutObject'));
-    expect(JSON.stringify(added)).toMatch(/"\/entry\/\*".*"\/subject-key\/\*"/);
+    expect(JSON.stringify(added)).toMatch(/"\/entry\/\*".*"\/subject-key\/000001\.json"/);
     expect(JSON.stringify(added)).not.toContain('Delete');
+  });
+
+  it('lets who finishes erasures add to the log, and gives no key with it', () => {
+    const { stack, fn } = own();
+    const keys = SealingKeys.fromKey(stack, 'Same', {
+      vaultName: 'shop',
+      key: new Key(stack, 'Existing'),
+      erasureLog: new ErasureLog(stack, 'Log'),
+    });
+    keys.grantFinish(fn('Finisher'));
+    const text = JSON.stringify(Template.fromStack(stack).findResources('AWS::IAM::Policy'));
+    expect(text).toMatch(/s3:PutObject.*\/entry\/\*/);
+    expect(text).not.toMatch(/kms:|subject-key|Delete/);
   });
 
   it('does not let anybody erase without a log outside of the database', () => {
     const { keys, fn } = own();
+    expect(() => keys.grantFinish(fn('Finisher'))).toThrow(/without an erasureLog/);
     expect(() => keys.grantErase(fn('Eraser'))).toThrow(/without an erasureLog a restored backup would bring erased/);
   });
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -37,6 +38,27 @@ describe('a bundle', () => {
     const { loaded, all } = bundleSize(join(folder, 'two-files'));
     expect(loaded).toBeLessThan(1_000);
     expect(all).toBeGreaterThan(10_000);
+  });
+
+  it.each([
+    ["import util from 'node:util'; import { env } from 'node:process'; console.log(util.inspect(env.NONE));", 'undefined'],
+    ["import { isDate } from 'node:util/types'; import * as util from 'node:util'; console.log(isDate(1), util.format(1));", 'false 1'],
+    ["const { inspect } = require('util'); console.log(inspect(1));", '1'],
+  ])("reads of Node.js's modules the names that it uses: %s", (source, output) => {
+    const loaded = 'process.moduleLoadList.filter((name) => /worker_threads|parse_args/.test(name))';
+    const entry = written('names', `${source} console.log(${loaded});`);
+    const directory = mkdtempSync(join(folder, 'names-'));
+    bundle(entry, directory);
+    const { stdout } = spawnSync(process.execPath, [join(directory, 'index.mjs')], { encoding: 'utf8', env: {} });
+    expect(stdout).toBe(`${output}\n[]\n`);
+  });
+
+  it('can ask for any name of them later', () => {
+    const entry = written('any-name', "const util = await import('node:util'); console.log(util.parseArgs.name, util.default.format(1));");
+    const directory = join(folder, 'any-name');
+    bundle(entry, directory);
+    const { stdout } = spawnSync(process.execPath, [join(directory, 'index.mjs')], { encoding: 'utf8', env: {} });
+    expect(stdout).toBe('parseArgs 1\n');
   });
 
   it('holds the whole of the sources of credentials where a function asks for one of them', () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { v7 } from 'uuid';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { operate } from '../../functions/operator/operate.ts';
 import { catalogue } from '../../functions/sample/catalogue/index.ts';
 import { namingHandlers } from '../../functions/sample/ledger/handlers.ts';
@@ -15,6 +15,7 @@ import {
   CLERK,
   dumpTables,
   leaks,
+  listenToOutput,
   logInto,
   metricsInto,
   newSinks,
@@ -34,6 +35,7 @@ import { drainOf, fifoRecord, invoke, standardRecord } from '../support/sqs-batc
 import { sampleApi } from './sample/api-harness.ts';
 
 const provider = providerPerTest();
+afterEach(() => void vi.restoreAllMocks());
 const spans = recordSpans();
 const VALUES = Object.values(PERSONAL);
 
@@ -238,6 +240,7 @@ async function goThroughEverything(cluster: SecondCluster, sinks: Sinks): Promis
 it('a personal value stands nowhere on any path; and wherever it is let out on purpose, the search finds it', async () => {
   const sinks = newSinks();
   const cluster = await secondCluster({ settings: TALKATIVE, onLog: (line) => void sinks['database log'].push(line) });
+  listenToOutput(sinks);
   await goThroughEverything(cluster, sinks);
   sinks.traces.push(textOf(spans));
   await untilLogged(cluster, sinks);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { format } from 'node:util';
 import { v7 } from 'uuid';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { HttpEvent } from '../../functions/sample/api/request.ts';
 import { ACCESS_LOG } from '../../infra/constructs/access-log.ts';
 import { emfMetrics, inSpan, type Log } from '../../shared/telemetry/index.ts';
@@ -30,6 +31,7 @@ export const TALKATIVE = {
 export const newSinks = () => ({
   'database log': [] as string[],
   'logs at level debug': [] as string[],
+  'standard output': [] as string[],
   metrics: [] as string[],
   traces: [] as string[],
   'stack traces': [] as string[],
@@ -48,6 +50,19 @@ export const logInto = (sinks: Sinks): Log => {
     void sinks['logs at level debug'].push(`${message} ${textOf(fields)}`);
   return { debug: write, info: write, warn: write, error: write };
 };
+
+/** What anything writes past the log that it was given: Lambda puts that into the function's log, too. */
+export function listenToOutput(sinks: Sinks): void {
+  const noted = (...parts: unknown[]): true => {
+    sinks['standard output'].push(format(...parts));
+    return true;
+  };
+  for (const stream of [process.stdout, process.stderr]) vi.spyOn(stream, 'write').mockImplementation(noted);
+  for (const method of ['debug', 'log', 'info', 'warn', 'error'] as const) {
+    vi.spyOn(console, method).mockImplementation((...parts) => void noted(...parts));
+  }
+  console.log('from now on all that is written to the standard output is kept');
+}
 
 export const metricsInto = (sinks: Sinks) =>
   emfMetrics({ dimensions: { Installation: 'canary' }, write: (line) => void sinks.metrics.push(line), now: Date.now });
@@ -101,6 +116,7 @@ export function leaks(
     },
     'logs at level debug': () =>
       leaky.debug('leaks', { error: new Error('outer', { cause: { detail: PERSONAL.name } }) }),
+    'standard output': () => console.log(`a leftover of debugging: %o`, { order: PERSONAL }),
     metrics: () => metricsInto(sinks).add('Leaks', 'Count', 1, { Customer: PERSONAL.email }),
     traces: async () => {
       await inSpan(

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -8,8 +11,8 @@ import { virtualEnvironment } from '../../local/emulator/virtual-environment.ts'
 import { REGION, ROOT } from '../../local/environment.ts';
 import { freePort } from '../../local/postgres.ts';
 import { LocalCloudProblem } from '../../local/problem.ts';
-import { openSupervisor } from '../../local/processes/supervisor.ts';
-import { createReport } from '../../local/report.ts';
+import { openSupervisor, type Supervisor } from '../../local/processes/supervisor.ts';
+import { createReport, type Report } from '../../local/report.ts';
 import { extraPackages } from '../../scripts/extra-packages.ts';
 
 /** An AWS whose errors are AWS's own, or why there is none. */
@@ -23,7 +26,8 @@ export type LocalStack =
 
 declare module 'vitest' {
   interface ProvidedContext {
-    localstack: LocalStack;
+    /** Where it is told when it has started: `foundLocalStack`. */
+    localstack: string;
   }
 }
 
@@ -33,18 +37,38 @@ const SERVICES = ['sqs', 'events', 'kms', 's3'];
 
 /**
  * One LocalStack a run: a process of this machine, or with `SEALED_OUTBOX_LOCALSTACK=container` a container. Where that cannot be, the tests
- * are skipped with the reason and the run goes on; what is broken on the way there fails the run.
+ * are skipped with the reason and the run goes on; what is broken on the way there fails them. It starts beside the first files of other
+ * suites, since it waits for a package index and not for the processor: 25 s.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const wanted = process.env['SEALED_OUTBOX_LOCALSTACK'] ?? 'process';
-  const started = wanted === 'container' ? await startContainer() : await startProcess();
-  project.provide('localstack', started.localstack);
-  return () => started.stop();
+  const { localstack, stop } = wanted === 'container' ? startContainer() : await startProcess();
+  const server = tell(localstack);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  project.provide('localstack', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  return async () => {
+    server.close();
+    server.closeAllConnections();
+    await stop();
+  };
+}
+
+/** Answers whoever asks, when it is known: with a `LocalStack`, or with what went wrong. */
+function tell(localstack: Promise<LocalStack>): Server {
+  // Told to those who ask.
+  localstack.catch(() => {});
+  return createServer((_, response) => {
+    void localstack.then(
+      (found) => response.end(JSON.stringify(found)),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
 }
 
 interface Started {
-  readonly localstack: LocalStack;
-  stop(): Promise<void>;
+  readonly localstack: Promise<LocalStack>;
+  /** Ends the start as well. */
+  readonly stop: () => Promise<void>;
 }
 
 const at = (endpoint: string): LocalStack => ({
@@ -53,9 +77,9 @@ const at = (endpoint: string): LocalStack => ({
   credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
 });
 
-const without = (missing: string): Started => {
+const without = (missing: string): LocalStack => {
   console.log(`LocalStack: ${missing}`);
-  return { localstack: { missing }, stop: async () => {} };
+  return { missing };
 };
 
 /** What this machine may lack without being broken: Python, its venv part, a package index. */
@@ -65,6 +89,10 @@ async function startProcess(): Promise<Started> {
   const report = createReport({ write: (line) => console.log(line), verbose: false, now: () => performance.now() });
   // What a run that was killed has left is found in this directory and ended.
   const supervisor = await openSupervisor(join(ROOT, '.local', 'contract'), report);
+  return { localstack: startedProcess(supervisor, report), stop: () => supervisor.stop() };
+}
+
+async function startedProcess(supervisor: Supervisor, report: Report): Promise<LocalStack> {
   try {
     const temporary = await mkdtemp(join(tmpdir(), 'sealed-outbox-localstack-'));
     supervisor.ownDirectory(temporary);
@@ -73,19 +101,28 @@ async function startProcess(): Promise<Started> {
     );
     const port = await freePort();
     await report.step('LocalStack', () => startLocalStack(supervisor, python, port, temporary, SERVICES));
-    return { localstack: at(`http://127.0.0.1:${port}`), stop: () => supervisor.stop() };
+    return at(`http://127.0.0.1:${port}`);
   } catch (error) {
-    await supervisor.stop();
     if (error instanceof LocalCloudProblem && LACKING.has(error.code)) return without(error.message);
     throw error;
   }
 }
 
-async function startContainer(): Promise<Started> {
+function startContainer(): Started {
+  const starting = startedContainer();
+  return {
+    localstack: starting.then((container) =>
+      container === null
+        ? without('SEALED_OUTBOX_LOCALSTACK=container, and no Docker engine answers')
+        : at(container.endpoint),
+    ),
+    stop: async () => (await starting.catch(() => null))?.stop(),
+  };
+}
+
+async function startedContainer() {
   await extraPackages('test/containers', (line) => console.log(`LocalStack: ${line}`));
   // Only here: its packages are there from now on.
   const { startLocalStackContainer } = await import('../containers/localstack.ts');
-  const container = await startLocalStackContainer(IMAGE, SERVICES);
-  if (container === null) return without('SEALED_OUTBOX_LOCALSTACK=container, and no Docker engine answers');
-  return { localstack: at(container.endpoint), stop: () => container.stop() };
+  return startLocalStackContainer(IMAGE, SERVICES);
 }

@@ -16,6 +16,8 @@ const WAIT_MS = 50;
 const DRAIN_WAIT_MS = 1_000;
 /** Events that one step of planning reads: short, because the live lanes wait for the connection meanwhile. */
 const STEP = 500;
+/** Between two steps, as a part of what the last one took: time in which live lanes meet no step. */
+const REST = 1 / 3;
 
 interface Replay {
   readonly number: number;
@@ -61,7 +63,7 @@ async function nextReplay(db: Queryable, destination: number): Promise<Replay | 
 }
 
 /**
- * Answers whether the plan is complete. Half of the time is the live lanes'. A step that goes no further waits for live deliveries that are under way:
+ * Answers whether the plan is complete. A quarter of the time is the live lanes' alone. A step that goes no further waits for live deliveries that are under way:
  * a relay that drains does so for a moment only.
  */
 async function plan(
@@ -83,7 +85,7 @@ async function plan(
     const moved = walked_to !== walkedTo;
     if (moved) [walkedTo, movedAt] = [walked_to, clock.monotonic()];
     if (drain && clock.monotonic() - movedAt > DRAIN_WAIT_MS) return false;
-    await clock.sleep(Math.max(moved ? 1 : WAIT_MS, clock.monotonic() - before), signal);
+    await clock.sleep(Math.max(moved ? 1 : WAIT_MS, REST * (clock.monotonic() - before)), signal);
   }
 }
 

@@ -59,15 +59,14 @@ const DAY_S = 86_400;
  * moment, and two may run at once: the next one goes on. What fails with one index is logged with its code and stops no other.
  *
  * Metrics: `IndexRowsWritten`, `IndexRowsClosed` (Count), the latter rows that do not open and keep an old key alive; `IndexKeyAge`, `IndexRotationLag`
- * (Seconds), each of the worst index.
+ * (Seconds), each of the worst index; without a value where the state of one could not be read.
  */
 export async function runIndexes(options: IndexRunOptions): Promise<IndexRunReport> {
   const { indexes, now = [], metrics, log, clock } = options;
   const steps: string[] = [];
   const left: Record<string, number> = {};
   let written = 0;
-  let oldest = 0;
-  let lag = 0;
+  const standings: (Standing | undefined)[] = [];
   let failed = false;
   const attempt = async (index: string, work: () => Promise<void>): Promise<void> => {
     try {
@@ -95,9 +94,7 @@ export async function runIndexes(options: IndexRunOptions): Promise<IndexRunRepo
       }
     });
     await attempt(name, async () => {
-      const standing = await standingOf(options.pool, name);
-      oldest = Math.max(oldest, standing?.age ?? 0);
-      lag = Math.max(lag, standing?.rotatingFor ?? 0);
+      standings.push(await standingOf(options.pool, name));
     });
   }
   for (const name of now) {
@@ -111,8 +108,11 @@ export async function runIndexes(options: IndexRunOptions): Promise<IndexRunRepo
     .reduce((sum, [, count]) => sum + count, 0);
   metrics.add('IndexRowsWritten', 'Count', written);
   metrics.add('IndexRowsClosed', 'Count', closed);
-  metrics.add('IndexKeyAge', 'Seconds', oldest);
-  metrics.add('IndexRotationLag', 'Seconds', lag);
+  // An index that could not be read may be the worst: no value rather than a wrong one.
+  if (standings.length === indexes.length) {
+    metrics.add('IndexKeyAge', 'Seconds', Math.max(0, ...standings.map((it) => it?.age ?? 0)));
+    metrics.add('IndexRotationLag', 'Seconds', Math.max(0, ...standings.map((it) => it?.rotatingFor ?? 0)));
+  }
   if (closed > 0) log.error('rows of an index do not open: they keep what they have, and its old key alive', { left });
   return { steps, written, left, failed: failed || closed > 0 };
 }

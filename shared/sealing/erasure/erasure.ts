@@ -1,3 +1,4 @@
+import { SealedOutboxError } from '../../errors/index.ts';
 import type { Metrics } from '../../telemetry/index.ts';
 import { noMetrics } from '../../telemetry/index.ts';
 import { lowerCaseUuid } from '../associated-data.ts';
@@ -8,6 +9,7 @@ import { type Classes, defineClasses } from './classes.ts';
 import { defineErasable } from './columns.ts';
 import { ErasureError } from './errors.ts';
 import { cancelRequests, finishRequests, type FinishOptions } from './finish.ts';
+import { logUnreadable } from './log.ts';
 import { createPseudonyms } from './pseudonyms.ts';
 
 /**
@@ -58,8 +60,8 @@ export interface Erasure {
    *
    * Metric: `ErasuresRequested` (Count), persons for whom something was asked that was not before. Alarm on its rate.
    *
-   * @throws ErasureError `ERASURE_DECLARATION`, `ERASURE_CLASS_UNDECLARED`; `ERASURE_NOT_FINISHED`: recorded, and finished by the janitor; SealingError
-   * and errors of the log: the request was not recorded.
+   * @throws ErasureError `ERASURE_DECLARATION`, `ERASURE_CLASS_UNDECLARED`; `ERASURE_NOT_FINISHED`: recorded, and finished by the janitor; SealingError,
+   * such as `SEALING_UNAVAILABLE` while the log cannot be read by a process that has not read it before: the request was not recorded.
    */
   erase(request: EraseRequest): Promise<ErasureAnswer>;
   /** Takes back what waits. What is erased or restricted stays so. @returns classes whose request was taken back */
@@ -107,6 +109,9 @@ export function createErasure(options: ErasureOptions): Erasure {
 
   /** @returns whether something was asked for that was not before */
   const ask = async (subject: Subject, since: EraseRequest['since'] = {}): Promise<boolean> => {
+    const subjectHmac = await pseudonyms.of(subject).catch((error: unknown) => {
+      throw error instanceof SealedOutboxError ? error : logUnreadable(error);
+    });
     const asked = Object.entries(classes).map(([className, { erase }]) => ({
       class: className,
       days: erase === 'onRequest' ? null : erase.after,
@@ -116,7 +121,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       subject.kind,
       subject.id,
       JSON.stringify(asked),
-      await pseudonyms.of(subject),
+      subjectHmac,
       delaySeconds,
     ]);
     return rowCount !== 0;

@@ -1,5 +1,5 @@
-import type { ErasureLog } from '../erasure/log.ts';
 import { entriesAfter } from '../erasure/entries.ts';
+import { type ErasureLog, logUnreadable } from '../erasure/log.ts';
 import { createPseudonyms, pseudonymous } from '../erasure/pseudonyms.ts';
 import { SealingError } from '../errors.ts';
 import { type NeededKey, personKey } from '../seal-data.ts';
@@ -95,7 +95,7 @@ export function createErasedKeys({ name, log, vault, kms, clock }: ErasedKeysOpt
     } catch (error) {
       awayAt = momentOf(clock);
       if (usable !== null && ageOf(clock, usable.askedAt) < STALE_MS) return usable;
-      throw unreadable(error);
+      throw logUnreadable(error);
     }
   };
 
@@ -111,7 +111,7 @@ export function createErasedKeys({ name, log, vault, kms, clock }: ErasedKeysOpt
       const others = new Map<string, { readonly asked: NeededKey; readonly pseudonym: NeededKey }>();
       for (const person of suspects) {
         const hmac = await pseudonyms.known(person.subject).catch((error: unknown) => {
-          throw error instanceof SealingError ? error : unreadable(error);
+          throw error instanceof SealingError ? error : logUnreadable(error);
         });
         if (hmac === null) return erased;
         const pseudonym = { class: person.class, subject: pseudonymous(hmac) };
@@ -131,14 +131,4 @@ export function createErasedKeys({ name, log, vault, kms, clock }: ErasedKeysOpt
       return erased;
     },
   };
-}
-
-function unreadable(error: unknown): SealingError {
-  const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
-  const isName = (it: unknown): it is string => typeof it === 'string' && /^[A-Za-z][A-Za-z0-9_.]{1,60}$/.test(it);
-  const called = [code, name].find(isName) ?? 'no answer';
-  return new SealingError(
-    'SEALING_UNAVAILABLE',
-    `The log of erasures could not be read (${called}), and without it nobody knows who is erased.`,
-  );
 }

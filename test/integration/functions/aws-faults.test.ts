@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge';
 import { KMS } from '@aws-sdk/client-kms';
 import { SQSClient } from '@aws-sdk/client-sqs';
@@ -68,7 +71,17 @@ function setEnvironment(user: TestUser, more: Readonly<Record<string, string>>):
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
 }
 
-/** The three AWS clients that the database's functions have, beside those of the relay and of readers of keys. */
+const KEY_ARN = 'arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
+const PERSON = { kind: 'customer', id: 'C-1' };
+const folder = mkdtempSync(join(tmpdir(), 'erasures-'));
+const ERASES = {
+  OPERATOR_VAULT: 'true',
+  OPERATOR_ERASES: JSON.stringify({ classes: { tax: { erase: 'onRequest' } }, erasable: [] }),
+  SEALING_VAULT: 'test',
+  SEALING_KEY_ARN: KEY_ARN,
+};
+
+/** The AWS clients that the database's functions have, beside those of the relay and of readers of keys. */
 const SERVICES = {
   'the janitor, whose archive': {
     user: 'sealed_janitor',
@@ -86,7 +99,7 @@ const SERVICES = {
       OUTBOX_KEEP_DAYS: 'none',
       INBOX_KEEP_DAYS: 'none',
       SEALING_VAULT: 'test',
-      SEALING_KEY_ARN: 'arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+      SEALING_KEY_ARN: KEY_ARN,
     },
     run: janitor,
     ends: 'JANITOR_FAILED',
@@ -97,12 +110,32 @@ const SERVICES = {
     more: {
       OPERATOR_QUEUES: '{"ledger":{"queue":"http://127.0.0.1/1/ledger","deadLetters":"http://127.0.0.1/1/dead"}}',
     },
-    run: operator,
+    run: () => operator({ command: 'dead-letters list', arguments: {} }),
     ends: 'OPERATION_FAILED',
+  },
+  'the operator who erases, whose log of erasures': {
+    user: 'sealed_erasing_operator',
+    endpoint: 'AWS_ENDPOINT_URL_S3',
+    more: { ...ERASES, SEALING_ERASURE_LOG: 'erasures' },
+    run: erase,
+    ends: 'SEALING_UNAVAILABLE',
+  },
+  'the operator who erases, whose KMS': {
+    user: 'sealed_erasing_operator',
+    endpoint: 'AWS_ENDPOINT_URL_KMS',
+    more: { ...ERASES, SEALING_ERASURE_LOG: `file://${folder}` },
+    run: erase,
+    ends: expect.stringMatching(/^SEALING_(?:UNAVAILABLE|THROTTLED)$/),
   },
 } as const satisfies Record<
   string,
-  { user: TestUser; endpoint: string; more: Readonly<Record<string, string>>; run: () => Promise<string>; ends: string }
+  {
+    user: TestUser;
+    endpoint: string;
+    more: Readonly<Record<string, string>>;
+    run: () => Promise<string>;
+    ends: unknown;
+  }
 >;
 
 async function janitor(): Promise<string> {
@@ -119,11 +152,14 @@ async function janitor(): Promise<string> {
 /** Of an error that has one. */
 const codeOf = (error: unknown): string => (error as { code?: string }).code ?? 'no code';
 
-async function operator(): Promise<string> {
+async function operator(request: Readonly<Record<string, unknown>>): Promise<string> {
   const { handler } = await import('../../../functions/operator/index.ts');
-  const request = { command: 'dead-letters list', arguments: {}, by: 'arn:aws:iam::111122223333:user/ada' };
-  const told = await handler(request, context);
+  const told = await handler({ ...request, by: 'arn:aws:iam::111122223333:user/ada' }, context);
   return told.ok ? 'done' : told.code;
+}
+
+function erase(): Promise<string> {
+  return operator({ command: 'erase', arguments: PERSON, reason: 'r' });
 }
 
 const FAULTS: readonly (readonly [what: string, answer: Answer | 'no such name'])[] = [
@@ -141,8 +177,20 @@ beforeAll(async () => {
   await publishAll(owner);
   await letAge(owner, 15);
   await owner.query(`select vault.set_access('sealed_rotator', '{}', '{contact}')`);
+  await owner.query(`insert into vault.branch_key (class, version, kms_key, wrapped) values ('tax', 1, $1, '\\x00')`, [
+    KEY_ARN,
+  ]);
+  await owner.query(
+    `insert into vault.subject_key (class, key_id, version, subject_kind, subject_id, branch_version, wrapped)
+     values ('tax', $1, 1, $2, $3, 1, decode(repeat('00', 65), 'hex'))`,
+    [Buffer.alloc(16).toString('base64url'), PERSON.kind, PERSON.id],
+  );
 });
-beforeEach(() => void vi.spyOn(process.stdout, 'write').mockReturnValue(true));
+beforeEach(() => {
+  vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  // The SDK's pause before it tries again, times this.
+  vi.spyOn(Math, 'random').mockReturnValue(0);
+});
 afterEach(() => {
   vi.restoreAllMocks();
   vi.useRealTimers();
@@ -151,6 +199,7 @@ afterEach(() => {
 afterAll(() => {
   server.close();
   server.closeAllConnections();
+  rmSync(folder, { recursive: true });
 });
 
 describe.each(Object.entries(SERVICES))('%s', (_, { user, endpoint, more, run, ends }) => {
@@ -163,10 +212,12 @@ describe.each(Object.entries(SERVICES))('%s', (_, { user, endpoint, more, run, e
     const host = how === 'no such name' ? 'nowhere.invalid' : '127.0.0.1';
     const sofar = calls;
     setEnvironment(user, { ...more, [endpoint]: `http://${host}:${port}` });
-    expect(await run()).toBe(ends);
+    expect(await run()).toEqual(ends);
     if (how !== 'no such name') expect(calls).toBeGreaterThan(sofar);
     // What is not in the archive stays where it is.
     expect((await remaining(owner)).events).toHaveLength(1);
+    // Nobody is half erased: an operator who was told that it failed asks again.
+    expect((await owner.query('select from vault.erasure_request')).rowCount).toBe(0);
   });
 });
 
@@ -183,7 +234,7 @@ describe('credentials that expire in the middle of a run', () => {
     answer = { status: 403, type: 'ExpiredTokenException' };
     const sofar = calls;
     setEnvironment(user, { ...more, [endpoint]: `http://127.0.0.1:${port}` });
-    expect(await run()).toBe(ends);
+    expect(await run()).toEqual(ends);
     expect(calls - sofar).toBeGreaterThan(1);
     expect(before).toEqual([]);
   });

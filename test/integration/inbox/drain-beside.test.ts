@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { acceptGap } from '../../../shared/inbox/index.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf } from '../../support/counter-consumer.ts';
@@ -40,5 +41,30 @@ describe('going on with what is held', () => {
     await migrator.query(`update inbox.held_event set sequence = 1 where consumer = 'taken-away'`);
     await drainOf(handler);
     expect(await heldOf(pool, 'taken-away')).toEqual([]);
+  });
+
+  it('rests after each transaction of many as long as that took', async () => {
+    const calls: { start: number; end: number }[] = [];
+    const { handler } = counterConsumer({
+      name: 'resting',
+      pool,
+      handlers: {
+        'counter.added': {
+          handleMany: async () => {
+            const start = performance.now();
+            await delay(100);
+            calls.push({ start, end: performance.now() });
+          },
+        },
+      },
+    });
+    const late = Array.from({ length: 50 }, (_, n) => message('long', n + 2));
+    await invoke(handler, late);
+    await acceptGap(operator, { consumer: 'resting', aggregateType: 'counter', aggregateId: 'long' }, 'lost');
+    await drainOf(handler);
+
+    expect(calls).toHaveLength(2);
+    const [first, second] = calls as [(typeof calls)[0], (typeof calls)[0]];
+    expect(second.start - first.end).toBeGreaterThanOrEqual(first.end - first.start);
   });
 });

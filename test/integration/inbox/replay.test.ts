@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { endReplay, handlerSteps, type Mode, resetConsumer, retryHeld, skipHeld } from '../../../shared/inbox/index.ts';
+import { untilOneWaits } from '../../support/advisory-waits.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf, inboxOf } from '../../support/counter-consumer.ts';
 import { counterEnvelope, type CounterEvent } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
@@ -341,19 +342,6 @@ describe('order in a replay', () => {
   });
 });
 
-/** Until somebody waits for a lock of a consumer. Of this database: others of the server have their own. */
-async function untilOneWaits(): Promise<void> {
-  await expect
-    .poll(async () => {
-      const { rowCount } = await migrator.query(
-        `select from pg_locks l join pg_database d on d.oid = l.database
-          where d.datname = current_database() and l.locktype = 'advisory' and not l.granted`,
-      );
-      return rowCount;
-    })
-    .toBe(1);
-}
-
 describe('a reset', () => {
   it('waits for a transaction of the consumer, which is part of what is forgotten', async () => {
     let release = (): void => {};
@@ -376,7 +364,7 @@ describe('a reset', () => {
     const applying = one.receive(['a#1']);
     await started.promise;
     const resetting = one.reset();
-    await untilOneWaits();
+    await untilOneWaits(migrator);
     release();
     await applying;
     await resetting;
@@ -405,10 +393,33 @@ describe('a reset', () => {
     const draining = one.drain();
     await started.promise;
     const resetting = one.reset();
-    await untilOneWaits();
+    await untilOneWaits(migrator);
     release();
     await draining;
     expect(await resetting).toMatchObject({ held: 0 });
+  });
+
+  /** What keeps an event of a consumer, by the function of the database that does it. */
+  const KEEPS = {
+    hold: `select held from inbox.hold($1, 'any', json_build_array($2::json))`,
+    count_failure: `select held from inbox.count_failure($1, 'any', $2, 'HANDLER_FAILED', 1)`,
+  };
+  it.each(Object.entries(KEEPS))('is waited for by %s, which keeps what it has forgotten', async (_, keep) => {
+    const one = consumer('any');
+    await one.receive(['a#1']);
+    const kept = {
+      ...{ id: one.idOf('a#1'), time: new Date(), type: 'counter.added', aggregate: 'counter', subject: 'a' },
+      ...{ sequence: 1, reason: 'failing', body: '{}', error: 'HANDLER_FAILED', blocks: false },
+    };
+    const resetting = await operator.connect();
+    await resetting.query('begin');
+    await resetConsumer(resetting, one.name, {}, RUN, 'it was wrong');
+    const keeping = pool.query<{ held: boolean }>(keep, [one.name, JSON.stringify(kept)]);
+    await untilOneWaits(migrator);
+    await resetting.query('commit');
+    resetting.release();
+    expect((await keeping).rows).toEqual([{ held: true }]);
+    expect(await one.held()).toEqual(['a#1 failing']);
   });
 
   it('is written to the audit, and so is the end; both belong to operators', async () => {

@@ -200,7 +200,7 @@ describe('the function as Lambda loads it', () => {
 
   const context = { awsRequestId: 'lambda-1', getRemainingTimeInMillis: () => 300_000 } as unknown as Context;
 
-  async function loaded(config: ReturnType<TestDatabase['config']>) {
+  async function loaded(config: ReturnType<TestDatabase['config']>, more: Readonly<Record<string, string>> = {}) {
     const variables = {
       DATABASE_HOST: config.host,
       DATABASE_PORT: String(config.port),
@@ -210,6 +210,7 @@ describe('the function as Lambda loads it', () => {
       DATABASE_PASSWORD: 'password' in config ? config.password : '',
       AWS_REGION: 'us-east-1',
       POWERTOOLS_LOG_LEVEL: 'SILENT',
+      ...more,
     };
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     vi.resetModules();
@@ -222,6 +223,23 @@ describe('the function as Lambda loads it', () => {
     const request = { command: 'redrive', arguments: { position }, by: operator.by, reason: 'r' };
     expect(await handler(request, context)).toMatchObject({ ok: true, result: { state: 'pending' } });
     expect(await acts()).toMatchObject([{ request_id: 'lambda-1', outcome: 'done' }]);
+  });
+
+  it('tries again to open what erases, where it could not be opened at first', async () => {
+    const erasing = '../../../functions/operator/erasing.ts';
+    const status = async () => ({ outcome: 'done', classes: [] });
+    vi.doMock(erasing, () => {
+      vi.doMock(erasing, () => ({ openErasing: () => ({ erasure: { status } }) }));
+      throw new Error('EMFILE');
+    });
+    const { handler } = await loaded(database.config('sealed_operator'), {
+      OPERATOR_VAULT: 'true',
+      OPERATOR_ERASES: '{"classes":{"tax":{"erase":"onRequest"}},"erasable":[]}',
+    });
+    const request = { command: 'erasures show', arguments: { kind: 'customer', id: 'C-1' }, by: operator.by };
+    expect(await handler(request, context)).toMatchObject({ ok: false, code: 'OPERATION_FAILED' });
+    expect(await handler(request, context)).toMatchObject({ ok: true, result: { outcome: 'done' } });
+    vi.doUnmock(erasing);
   });
 
   it('says that the database cannot be reached, and that nothing was changed', async () => {

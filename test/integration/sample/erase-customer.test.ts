@@ -175,6 +175,20 @@ describe('DELETE /customers/{id}', () => {
     expect(await erase(customerId, away)).toMatchObject({ status: 200, body: { outcome: 'done' } });
   });
 
+  it('asks the caller to come back where a process that has just started cannot read the log; nothing is recorded', async () => {
+    const customerId = v7();
+    await issue(customerId);
+    const cold = coldApi();
+    sampleErasureLog.failure = Object.assign(new Error('the log is away'), { name: 'TimeoutError' });
+    const away = await erase(customerId, cold);
+    sampleErasureLog.failure = null;
+    expect(away).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
+    expect((await owner.query('select from vault.erasure_request where subject_id = $1', [customerId])).rowCount).toBe(
+      0,
+    );
+    expect(await erase(customerId, cold)).toMatchObject({ status: 200, body: { outcome: 'done' } });
+  });
+
   it("has notifications forget where its customer's mails went, and write no more", async () => {
     const customerId = v7();
     const id = await issue(customerId);

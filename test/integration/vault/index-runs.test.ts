@@ -173,6 +173,26 @@ describe('a run over blind indexes', () => {
     ]);
   });
 
+  it('measures nothing where the state of an index cannot be read, rather than that all is well', async () => {
+    await customers(1);
+    const metrics: string[] = [];
+    const away: VaultPool = {
+      totalCount: 1,
+      query: async (statement, values) => {
+        if (typeof statement === 'string' && statement.includes('"rotatingFor"'))
+          throw Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+        return keeper.query(statement as string, values);
+      },
+    };
+    const recording = { add: (name: string) => void metrics.push(name) };
+    expect(await runIndexesOn(away, { name: 'test', kms, indexes, metrics: recording })).toMatchObject({
+      failed: true,
+    });
+    expect(metrics).toEqual(['IndexRowsWritten', 'IndexRowsClosed']);
+    await run({ metrics: recording });
+    expect(metrics.slice(2)).toEqual(['IndexRowsWritten', 'IndexRowsClosed', 'IndexKeyAge', 'IndexRotationLag']);
+  });
+
   it('leaves rows for later while KMS is away, and never rejects', async () => {
     await customers(2, false);
     await run();

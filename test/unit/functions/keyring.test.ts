@@ -1,5 +1,12 @@
-import { describe, expect, it } from 'vitest';
-import { functionKeyring, keyringConfig, KeyringConfigError, withErrorsCounted } from '../../../functions/keyring.ts';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  functionKeyring,
+  functionKeys,
+  keyringConfig,
+  KeyringConfigError,
+  withErrorsCounted,
+} from '../../../functions/keyring.ts';
+import { openedOnce } from '../../../functions/opened-once.ts';
 import type { KmsContext } from '../../../shared/sealing/index.ts';
 import { fakeKms } from '../../support/keyring.ts';
 import { recordingMetrics } from '../../support/recorders.ts';
@@ -48,6 +55,50 @@ describe('the environment of a keyring', () => {
     const keyring = functionKeyring(pool, { ...environment, AWS_REGION: 'eu-central-1' });
     const keys = await keyring.keysToSeal([]);
     expect(keys('contact', { kind: 'customer', id: '1' })).toBeUndefined();
+  });
+});
+
+describe('what is opened when it is first asked', () => {
+  it('is opened once, for all who ask meanwhile', async () => {
+    let opened = 0;
+    const open = openedOnce(async () => (opened += 1));
+    expect(opened).toBe(0);
+    expect(await Promise.all([open(), open()])).toEqual([1, 1]);
+    expect(await open()).toBe(1);
+  });
+
+  it('is tried again after a failure, which all who have waited for it hear of', async () => {
+    const tries: (() => Promise<string>)[] = [
+      () => Promise.reject(new Error('EAI_AGAIN')),
+      () => {
+        throw new Error('EMFILE');
+      },
+      async () => 'open',
+    ];
+    const open = openedOnce(async () => tries.shift()!());
+    expect((await Promise.allSettled([open(), open()])).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(open()).rejects.toThrow('EMFILE');
+    expect(await open()).toBe('open');
+    expect(tries).toEqual([]);
+  });
+});
+
+describe('the log of erasures of a function', () => {
+  it('is opened by whoever needs it next where its client could not be loaded at first', async () => {
+    const content = Buffer.from('{}');
+    const client = { getObject: async () => ({ Body: { transformToByteArray: async () => content } }), destroy() {} };
+    vi.doMock('../../../functions/s3-client.ts', () => {
+      vi.doMock('../../../functions/s3-client.ts', () => ({ s3Client: () => client }));
+      throw new Error('EMFILE: too many open files');
+    });
+    const { erasures } = functionKeys(pool, {
+      ...environment,
+      AWS_REGION: 'eu-central-1',
+      SEALING_ERASURE_LOG: 'erasures-of-invoices',
+    });
+    await expect(erasures!.read('entry/000000000001.json')).rejects.toThrow();
+    expect(await erasures!.read('entry/000000000001.json')).toEqual(content);
+    vi.doUnmock('../../../functions/s3-client.ts');
   });
 });
 

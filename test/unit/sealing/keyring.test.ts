@@ -413,6 +413,20 @@ describe('what cannot be loaded', () => {
     expect(await rejection(reader.keysToSeal([person('C-1', 'tax')]))).toBe('SEALING_DENIED');
   });
 
+  it('is denied by class also to who erases, and so sees the rows of all classes', async () => {
+    const { keyring, another, vault, kms } = keyringUnderTest();
+    const [contact, tax] = [await keyOf(keyring, 'C-1'), await keyOf(keyring, 'C-1', 'tax')];
+    const eraser = another({
+      ...vault,
+      read: async (persons, names) => ({ ...(await vault.read(persons, names)), classes: ['contact'] }),
+    });
+    kms.calls.length = 0;
+    const keys = await eraser.keysToOpen([contact, tax]);
+    expect(keys(contact)).toMatchObject({ keyId: contact.keyId });
+    expect(keys(tax)).toBe('denied');
+    expect(kms.calls.map(({ context }) => context.class)).toEqual(['contact']);
+  });
+
   it('is asked for once: a class that was denied is not asked for with every batch, until it may have been granted', async () => {
     const { keyring, another, vault, clock } = keyringUnderTest();
     const tax = await keyOf(keyring, 'C-1', 'tax');

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { sealedSchema } from '../../../shared/events/sealed-schema.ts';
+
+const declared = Object.freeze({ class: 'contact', subject: Object.freeze({ kind: 'person', id: '/id' }) });
+
+function schema(name: object) {
+  return {
+    type: 'object' as const,
+    required: ['id'],
+    additionalProperties: false,
+    properties: { id: { type: 'string' }, name },
+  };
+}
+
+it('works out once how a schema is sealed that nobody can change', () => {
+  const fixed = Object.freeze(schema({ type: 'string', 'x-gdpr-sensitive': true }));
+  const sealed = sealedSchema(fixed, declared);
+  expect(sealed?.plan.nodes).toHaveLength(2);
+  expect(sealedSchema(fixed, declared)).toBe(sealed);
+});
+
+it('reads a schema again that can have changed', () => {
+  const free = schema({ type: 'string', 'x-gdpr-sensitive': true });
+  expect(sealedSchema(free, declared)).not.toBeNull();
+  free.properties.name = { type: 'string' };
+  expect(sealedSchema(free, declared)).toBeNull();
+});
+
+it('reads it again for marks that declare another class', () => {
+  const fixed = Object.freeze(schema({ type: 'string', 'x-gdpr-sensitive': true }));
+  const classOf = (given: Parameters<typeof sealedSchema>[1]): unknown =>
+    sealedSchema(fixed, given)?.plan.nodes.find(({ mark }) => mark)?.mark?.class;
+  expect([declared, Object.freeze({ ...declared, class: 'tax' })].map(classOf)).toEqual(['contact', 'tax']);
+});
