@@ -74,7 +74,7 @@ answerQuestions({
     const open = new Set<Promise<void>>();
     let issued = 0;
     let failure: Error | undefined;
-    const goesOn = (ms: number): boolean => !isOver && ms < start.seconds * 1000 && failure === undefined;
+    const goesOn = (ms: number): boolean => !isOver && failure === undefined && ms < start.seconds * 1000;
     for (let ms = 0; goesOn(ms); ms = performance.now() - startedAt) {
       for (const due = Math.floor((ms * start.rate) / 1000); issued < due; issued += 1) {
         const one = write(issued)
