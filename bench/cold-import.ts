@@ -34,13 +34,30 @@ const SETTINGS = {
 
 /** Milliseconds of each run, ascending. */
 export function imports(runs: number, file: string, ...options: string[]): number[] {
-  const script = `const t = performance.now(); await import(${JSON.stringify(pathToFileURL(file).href)}); console.log(performance.now() - t); process.exit();`;
+  const url = JSON.stringify(pathToFileURL(file).href);
+  return timed(runs, '', `await import(${url})`, options);
+}
+
+/** What is loaded when it is first needed: milliseconds of importing `later` in a process that has imported `file`, ascending. */
+export function laterImports(runs: number, file: string, later: string): number[] {
+  const [first, second] = [file, later].map((path) => `await import(${JSON.stringify(pathToFileURL(path).href)})`);
+  return timed(runs, `${first};`, `${second}`, []);
+}
+
+/** Node.js's own modules alone, which a function that reaches database and AWS over TLS cannot do without: milliseconds, ascending. */
+export function builtinImports(runs: number): number[] {
+  const names = ['crypto', 'stream', 'dns', 'tls', 'https'];
+  return timed(runs, '', `[${names.map((name) => `process.getBuiltinModule('${name}')`).join()}]`, []);
+}
+
+function timed(runs: number, before: string, what: string, options: readonly string[]): number[] {
+  const script = `${before} const t = performance.now(); ${what}; console.log(performance.now() - t); process.exit();`;
   const times = Array.from({ length: runs }, () => {
     const child = spawnSync(process.execPath, [...options, '--input-type=module', '--eval', script], {
       encoding: 'utf8',
       env: SETTINGS,
     });
-    if (child.status !== 0) throw new Error(`${file} does not load: ${child.stderr}`);
+    if (child.status !== 0) throw new Error(`this does not load: ${what}\n${child.stderr}`);
     return Number(child.stdout);
   });
   return times.toSorted((a, b) => a - b);

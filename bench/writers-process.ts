@@ -74,8 +74,8 @@ answerQuestions({
     const open = new Set<Promise<void>>();
     let issued = 0;
     let failure: Error | undefined;
-    // oxlint-disable-next-line no-unmodified-loop-condition -- a write that fails sets it
-    for (let ms = 0; !isOver && ms < start.seconds * 1000 && failure === undefined; ms = performance.now() - startedAt) {
+    const goesOn = (ms: number): boolean => !isOver && failure === undefined && ms < start.seconds * 1000;
+    for (let ms = 0; goesOn(ms); ms = performance.now() - startedAt) {
       for (const due = Math.floor((ms * start.rate) / 1000); issued < due; issued += 1) {
         const one = write(issued)
           .catch((error: unknown) => (failure = error as Error))

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
-import { SealedOutboxError } from '../shared/errors/index.ts';
 import type { Catalogue } from '../shared/events/index.ts';
+import { runModuleCommand } from './module-command.ts';
 import { changeLines, changesSinceRelease, releaseCatalogue } from './released/release.ts';
 
 const HELP = `Writes down a catalogue as released, and refuses what would break those who rely on the last release.
@@ -20,36 +19,16 @@ Usage: node cli/release.ts <module> [<file>] [--reason <text>] [--check]
 Exit code: 0 released, unchanged or compatible, 1 refused, or the catalogue or the file is wrong, 2 wrong use.
 `;
 
-/** @returns the process's exit code. */
-async function main(argv: readonly string[]): Promise<number> {
-  let args;
-  try {
-    args = parseArgs({
-      args: [...argv],
-      options: { help: { type: 'boolean' }, check: { type: 'boolean' }, reason: { type: 'string' } },
-      allowPositionals: true,
-    });
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${HELP}`);
-    return 2;
-  }
-  if (args.values.help === true) {
-    console.log(HELP);
-    return 0;
-  }
-  const [module, output, ...rest] = args.positionals;
-  if (module === undefined || rest.length > 0) {
-    console.error(HELP);
-    return 2;
-  }
-  try {
+process.exitCode = await runModuleCommand(process.argv.slice(2), {
+  help: HELP,
+  options: { check: { type: 'boolean' }, reason: { type: 'string' } },
+  async run(module, file = resolve(dirname(module), 'catalogue.released.json'), { check, reason }) {
     const { definition } = (await import(pathToFileURL(resolve(module)).href)) as { readonly definition?: Catalogue };
     if (definition === undefined) {
       console.error(`${module} exports no 'definition' (a catalogue). Nothing was written.`);
       return 1;
     }
-    const file = output ?? resolve(dirname(module), 'catalogue.released.json');
-    if (args.values.check === true) {
+    if (check === true) {
       if (!existsSync(file)) {
         console.error(`${file} is missing: restore it, or release without --check.`);
         return 1;
@@ -58,7 +37,7 @@ async function main(argv: readonly string[]): Promise<number> {
       console.log(changeLines(changes) || 'unchanged');
       return changes.some(({ breaking }) => breaking) ? 1 : 0;
     }
-    const { outcome, changes } = releaseCatalogue(definition, file, args.values.reason);
+    const { outcome, changes } = releaseCatalogue(definition, file, typeof reason === 'string' ? reason : undefined);
     if (changes.length > 0) console.log(changeLines(changes));
     if (outcome !== 'refused') {
       console.log(`${outcome}: ${file}`);
@@ -66,11 +45,5 @@ async function main(argv: readonly string[]): Promise<number> {
     }
     console.error('Nothing was written. To release it all the same, say why: --reason "…"');
     return 1;
-  } catch (error) {
-    if (error instanceof SealedOutboxError) console.error(`${error.code}: ${error.message}`);
-    else console.error(error);
-    return 1;
-  }
-}
-
-process.exitCode = await main(process.argv.slice(2));
+  },
+});

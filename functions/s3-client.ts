@@ -1,9 +1,4 @@
-import {
-  GetObjectCommand,
-  ListObjectsV2Command,
-  PutObjectCommand,
-  S3Client,
-} from '@aws-sdk/client-s3';
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { S3Calls } from './s3.ts';
 
 /**
@@ -12,10 +7,7 @@ import type { S3Calls } from './s3.ts';
  *
  * @param requestTimeout of each try. Milliseconds
  */
-export function s3Client(
-  requestTimeout: number,
-  env: Readonly<Record<string, string | undefined>>,
-): S3Calls {
+export function s3Client(requestTimeout: number, env: Readonly<Record<string, string | undefined>>): S3Calls {
   const s3 = new S3Client({
     maxAttempts: 3,
     requestHandler: { connectionTimeout: 2_000, requestTimeout, throwOnRequestTimeout: true },

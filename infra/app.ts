@@ -1,6 +1,11 @@
 /** What `cdk` runs. esbuild works in a process of its own: it bundles the functions while Node.js loads CDK, which takes as long. */
-import { bundleAhead } from './constructs/bundle.ts';
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
+import { bundleAhead, ROOT } from './constructs/bundle.ts';
 import { FUNCTIONS } from './functions.ts';
+
+// Node.js keeps there what it has compiled, by content and by its own version: CDK then loads in two thirds of the time.
+enableCompileCache(join(ROOT, '.cache', 'compiled'));
 
 /** A command that needs no code says so, as `cdk destroy` does. */
 const { 'aws:cdk:bundling-stacks': bundled = ['**'] } = JSON.parse(process.env['CDK_CONTEXT_JSON'] ?? '{}') as {

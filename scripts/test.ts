@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseTestArguments, SUITES, type Suite } from './test/arguments.ts';
 import { countedLine, type RunOutcome, summarize } from './test/summary.ts';
+import { leftIn, temporaryDirectory } from './test/temporary.ts';
 import { runChild } from './child.ts';
 
 const HELP = `npm test -- [suite…] [vitest arguments…]
@@ -39,6 +40,7 @@ function groups(suites: readonly Suite[]): Suite[][] {
 async function runGroup(
   group: readonly Suite[],
   vitestArguments: readonly string[],
+  TMPDIR: string,
 ): Promise<RunOutcome & { readonly interrupted: boolean }> {
   const report = join(REPORTS, `${group.join('-')}.json`);
   const skipped = join(REPORTS, `${group.join('-')}-skipped.json`);
@@ -58,7 +60,7 @@ async function runGroup(
       '--reporter=./scripts/test/skipped-reporter.ts',
       ...vitestArguments,
     ],
-    { env: { SKIPPED_TESTS_FILE: skipped } },
+    { env: { SKIPPED_TESTS_FILE: skipped, TMPDIR } },
   );
   return {
     suites: group,
@@ -90,15 +92,19 @@ async function main(words: readonly string[]): Promise<number> {
     return 1;
   }
   const suites = parsed.suites.length > 0 ? parsed.suites : SUITES.filter((suite) => suite !== 'long');
+  const temporary = temporaryDirectory();
   const outcomes: RunOutcome[] = [];
   for (const group of groups(suites)) {
     console.log(`\nRunning ${group.join(', ')} …`);
     const started = Date.now();
-    const outcome = await runGroup(group, parsed.rest);
+    const outcome = await runGroup(group, parsed.rest, temporary);
     outcomes.push(outcome);
     if (outcome.interrupted) break;
     console.log(`Ran ${group.join(', ')} in ${((Date.now() - started) / 1000).toFixed(1)} s.`);
   }
+  const left = leftIn(temporary);
+  if (left.length > 0) console.log(`Tests left in their temporary directory, which is removed: ${left.join(', ')}`);
+  rmSync(temporary, { recursive: true, force: true });
   const summary = summarize(outcomes, { root: process.cwd(), filtered: parsed.rest.length > 0 });
   for (const line of summary.lines) console.log(line);
   console.log(countedLine(summary));

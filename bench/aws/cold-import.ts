@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle, bundleAhead } from '../../infra/constructs/bundle.ts';
 import { FUNCTIONS } from '../../infra/functions.ts';
 import { bundleSize } from '../../test/support/bundle-size.ts';
-import { imports } from '../cold-import.ts';
+import { builtinImports, imports, laterImports } from '../cold-import.ts';
 import type { Benchmark } from '../harness/benchmark.ts';
 import { type Figure, median } from '../harness/figure.ts';
 
@@ -20,7 +20,7 @@ export const coldImports: Benchmark = {
     const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-bundles-'));
     try {
       await bundleAhead(Object.values(FUNCTIONS));
-      return Object.entries(FUNCTIONS).flatMap(([name, entry]): Figure[] => {
+      const functions = Object.entries(FUNCTIONS).flatMap(([name, entry]): Figure[] => {
         const output = join(directory, name);
         bundle(entry, output);
         const { loaded, all } = bundleSize(output);
@@ -31,10 +31,25 @@ export const coldImports: Benchmark = {
           { name: `${name}: all of its code`, value: all / 1024, unit: 'KB' },
           { name: `${name}: cold import, median`, value: median(times), unit: 'ms', goal },
           { name: `${name}: cold import, fastest`, value: Math.min(...times), unit: 'ms' },
+          ...laterParts(name, output),
         ];
       });
+      const builtin = { name: "Node.js's own modules alone, median", value: median(builtinImports(RUNS)), unit: 'ms' };
+      return [...functions, builtin];
     } finally {
       rmSync(directory, { recursive: true });
     }
   },
 };
+
+/** The clients that a function loads when it first asks their service. */
+function laterParts(name: string, output: string): Figure[] {
+  return Object.entries({ KMS: /^kms-client-\w+\.mjs$/, S3: /^s3-client-\w+\.mjs$/ }).flatMap(([service, file]) => {
+    const part = readdirSync(output).find((candidate) => file.test(candidate));
+    if (part === undefined) return [];
+    const times = laterImports(RUNS, join(output, 'index.mjs'), join(output, part));
+    return [
+      { name: `${name}: loading ${service}'s client when it is first asked, median`, value: median(times), unit: 'ms' },
+    ];
+  });
+}

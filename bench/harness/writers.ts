@@ -33,20 +33,29 @@ export interface RunningWriters {
 /** Starts writers. What they wrote in the first moments counts as the rest: they are warm before their time begins. */
 export function startWriters(database: BenchDatabase, load: Load): RunningWriters {
   const child = startChild('writers-process.ts');
-  const written = child
-    .ask<Written[]>('run', {
-      connection: database.connection('sealed_writer'),
-      aggregates: AGGREGATES,
-      bytes: BYTES,
-      lateShare: 0,
-      lateMs: 50,
-      ...load,
-    } satisfies WritersStart)
-    .finally(() => child.stop());
+  let isOver = false;
+  const run = async (): Promise<Written[]> => {
+    try {
+      return await child.ask<Written[]>('run', {
+        connection: database.connection('sealed_writer'),
+        aggregates: AGGREGATES,
+        bytes: BYTES,
+        lateShare: 0,
+        lateMs: 50,
+        ...load,
+      } satisfies WritersStart);
+    } finally {
+      isOver = true;
+      await child.stop();
+    }
+  };
+  const written = run();
+  // Whoever waits for it learns of a failure; nobody does where something else has failed before.
+  written.catch(() => {});
   return {
     written,
     async end() {
-      await child.ask('end');
+      if (!isOver) await child.ask('end');
       return written;
     },
   };

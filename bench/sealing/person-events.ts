@@ -84,7 +84,11 @@ export async function personBench(server: BenchServer): Promise<PersonBench> {
   await owner.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogueRows(definition))]);
   await owner.query(`${BUSINESS_TABLES}; grant select, insert, update on customer, business_invoice to sealed_sealer`);
   await owner.query(`select vault.set_access('sealed_sealer', '{}', '{contact,tax}')`);
-  const { pool, serverProcesses } = countedPool({ ...database.connection('sealed_sealer'), max: 8 });
+  const { pool, serverProcesses } = countedPool({
+    ...database.connection('sealed_sealer'),
+    max: 8,
+    idleTimeoutMillis: 0,
+  });
   const kms = localKms();
   return {
     database,
@@ -114,27 +118,25 @@ export async function createPersons(keyring: Keyring, count: number): Promise<vo
   }
 }
 
+const FIELDS = {
+  name: 'Ada Lovelace of Marylebone',
+  email: 'ada.lovelace@example.com',
+  address: '12 St James’s Square, London SW1Y',
+  phone: '+44 20 7946 0000',
+  note: 'Prefers letters to telephone calls.',
+};
+
 /** An invoice, its customer and one event about the person, in one transaction. */
 export async function writePerson(
   writer: Writer<typeof definition>,
   client: pg.Client | pg.PoolClient,
   type: PersonEvent,
   n: number,
+  fields: typeof FIELDS = FIELDS,
 ): Promise<void> {
   await businessTransaction(client, () =>
     writer.append(client, [
-      {
-        type,
-        aggregate: { type: 'person', id: randomUUID() },
-        data: {
-          personId: person(n).id,
-          name: 'Ada Lovelace of Marylebone',
-          email: 'ada.lovelace@example.com',
-          address: '12 St James’s Square, London SW1Y',
-          phone: '+44 20 7946 0000',
-          note: 'Prefers letters to telephone calls.',
-        },
-      },
+      { type, aggregate: { type: 'person', id: randomUUID() }, data: { personId: person(n).id, ...fields } },
     ]),
   );
 }

@@ -1,7 +1,8 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { openValue, sealValue, subjectKey } from '../../shared/sealing/index.ts';
 import { type Bench, type Benchmark, sized } from '../harness/benchmark.ts';
 import { type Figure, quantile } from '../harness/figure.ts';
+import { primitives } from './primitives.ts';
 
 const FIELD = 'Ada Lovelace, 12 St James’s Square, SW1Y';
 const PLACE = {
@@ -34,37 +35,6 @@ function measured<Name extends string>(calls: Record<Name, () => unknown>, count
     }
   }
   return times;
-}
-
-/** What node:crypto takes for one value, with nothing of ours around it. */
-function primitives(): { readonly seal: () => unknown; readonly open: () => unknown } {
-  const OPTIONS = { authTagLength: 16 };
-  const [secret, salt, plaintext, aad] = [randomBytes(32), randomBytes(16), randomBytes(48), randomBytes(200)] as const;
-  const derive = (): [Uint8Array, Uint8Array] => {
-    const okm = hkdfSync('sha256', secret, salt, 'sealed-outbox.value.1', 44);
-    return [new Uint8Array(okm, 0, 32), new Uint8Array(okm, 32)];
-  };
-  const encrypt = (): { ciphertext: Buffer; tag: Buffer } => {
-    const cipher = createCipheriv('aes-256-gcm', ...derive(), OPTIONS).setAAD(aad);
-    const ciphertext = cipher.update(plaintext);
-    cipher.final();
-    return { ciphertext, tag: cipher.getAuthTag() };
-  };
-  const { ciphertext, tag } = encrypt();
-  return {
-    seal() {
-      randomFillSync(Buffer.allocUnsafe(16));
-      return encrypt();
-    },
-    open() {
-      const decipher = createDecipheriv('aes-256-gcm', ...derive(), OPTIONS)
-        .setAAD(aad)
-        .setAuthTag(tag);
-      const opened = decipher.update(ciphertext);
-      decipher.final();
-      return opened;
-    },
-  };
 }
 
 async function run(bench: Bench): Promise<Figure[]> {

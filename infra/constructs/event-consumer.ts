@@ -3,6 +3,7 @@ import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
+import { checkConsumer, type ConsumerDeclaration } from '../../shared/events/index.ts';
 import type { DrainRequest } from '../../shared/inbox/index.ts';
 import { type IEventQueue, VISIBILITY_PER_TIMEOUT } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
@@ -10,8 +11,11 @@ import type { DatabaseLogin, OutboxDatabase } from './outbox-database.ts';
 import { startEvery } from './scheduled.ts';
 
 export interface EventConsumerProps extends FunctionDefaults {
-  /** The consumer's name, as `eventConsumer` has it: in log lines, metrics and `inbox.consumer`. */
-  readonly consumer: string;
+  /**
+   * As it was declared for `eventConsumer`, too (`declareConsumer`). With the name alone, as log lines, metrics and `inbox.consumer` have it, whether its
+   * mode fits the routes is found out when its function starts, and not here.
+   */
+  readonly consumer: ConsumerDeclaration | string;
   /** Path of the file that exports `handler` (made by `eventConsumer()`), absolute or from where `cdk` is started. */
   readonly entry: string;
   readonly source: IEventQueue;
@@ -49,7 +53,8 @@ export class EventConsumer extends Construct {
 
   constructor(scope: Construct, id: string, props: EventConsumerProps) {
     super(scope, id);
-    const { source, consumer, maxConcurrency = 10, connections = 4, drainEvery = Duration.minutes(5) } = props;
+    const { source, maxConcurrency = 10, connections = 4, drainEvery = Duration.minutes(5) } = props;
+    const consumer = typeof props.consumer === 'string' ? props.consumer : props.consumer.name;
     this.consumer = consumer;
     this.check(props, maxConcurrency, connections);
     if (props.timeout.toSeconds() * VISIBILITY_PER_TIMEOUT > source.visibilityTimeout.toSeconds()) {
@@ -91,10 +96,12 @@ export class EventConsumer extends Construct {
           });
   }
 
-  private check({ consumer, login }: EventConsumerProps, maxConcurrency: number, connections: number): void {
+  private check({ consumer, database, login }: EventConsumerProps, maxConcurrency: number, connections: number): void {
     const wrong = (what: string): RangeError => new RangeError(`${this.node.path}: ${what}`);
-    if (!CONSUMER.test(consumer)) {
-      throw wrong(`"${consumer}" is no name of a consumer. Use 1-63 of a-z 0-9 -, with a letter first.`);
+    // What is deployed may be another catalogue than the one it was declared for.
+    if (typeof consumer !== 'string' && database.catalogue !== undefined) checkConsumer(database.catalogue, consumer);
+    if (!CONSUMER.test(this.consumer)) {
+      throw wrong(`"${this.consumer}" is no name of a consumer. Use 1-63 of a-z 0-9 -, with a letter first.`);
     }
     if (!Number.isInteger(maxConcurrency) || maxConcurrency < 2 || maxConcurrency > 1000) {
       throw wrong(`maxConcurrency is ${maxConcurrency}. SQS takes 2 to 1000.`);

@@ -5,6 +5,7 @@ import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
 import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
+import * as sample from '../../functions/sample/catalogue/consumers.ts';
 import { type Classes, type DeclaredIndex, defineErasable } from '../../shared/sealing/index.ts';
 import { SAMPLE_FUNCTIONS } from '../functions.ts';
 import {
@@ -113,7 +114,7 @@ export class ServiceStack extends Stack {
     });
     const ledger = new EventConsumer(this, 'Ledger', {
       ...withS3,
-      consumer: 'ledger',
+      consumer: sample.ledger,
       entry: SAMPLE_FUNCTIONS.ledger,
       source: ledgerQueue,
       database,
@@ -126,7 +127,7 @@ export class ServiceStack extends Stack {
     });
     const analytics = new EventConsumer(this, 'Analytics', {
       ...defaults,
-      consumer: 'analytics',
+      consumer: sample.analytics,
       entry: SAMPLE_FUNCTIONS.analytics,
       source: analyticsQueue,
       database,
@@ -137,7 +138,7 @@ export class ServiceStack extends Stack {
       ...defaults,
       // A mail provider is on the internet, or else reached from inside the VPC.
       network: network?.functionsWithEgress ?? network?.functionsWithS3,
-      consumer: 'notifications',
+      consumer: sample.notifications,
       entry: SAMPLE_FUNCTIONS.notifications,
       source: notificationsQueue,
       database,

@@ -8,7 +8,7 @@ import { type ParseResult, parseSync, Visitor } from 'oxc-parser';
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   shared: ['shared'],
   functions: ['functions', 'shared'],
-  infra: ['infra', 'shared'],
+  infra: ['infra', 'functions', 'shared'],
   cli: ['cli', 'shared'],
   local: ['local', 'shared'],
   scripts: ['scripts', 'cli', 'functions', 'infra', 'shared'],
@@ -76,6 +76,9 @@ function forbidden(file: string, specifier: string): string | null {
   const isOfAnother = to.length > 2 && from[1] !== to[1];
   if (folder === 'functions' && toFolder === 'functions' && isOfAnother && to[2] !== 'catalogue') {
     return 'a function may import of another only its catalogue';
+  }
+  if (folder === 'infra' && toFolder === 'functions' && to[2] !== 'catalogue') {
+    return 'infra/ may import only from infra, shared and a catalogue of the functions';
   }
   if (toFolder !== 'shared' || (folder === 'shared' && from[1] === to[1])) return null;
   if (to.length !== 3 || to[2] !== 'index.ts') return `shared/${to[1]} has one door: shared/${to[1]}/index.ts`;

@@ -5,6 +5,6 @@
 export type { Archive } from './archive.ts';
 export { ArchiveDamagedError, type ArchivedDelivery, type ArchivedEvent } from './archived-event.ts';
 export { folderArchive } from './folder-archive.ts';
-export { type ArchiveSelection, readArchive } from './read.ts';
+export { type ArchiveSelection, type ArchiveTurn, readArchive } from './read.ts';
 export { s3Archive } from './s3-archive.ts';
 export { archiveEvents, type ArchivedBatch } from './write.ts';

@@ -3,6 +3,17 @@ import { createGunzip } from 'node:zlib';
 import type { Archive } from './archive.ts';
 import { ArchiveDamagedError, type ArchivedEvent, eventOfLine } from './archived-event.ts';
 
+/** Where a reading of an archive begins and ends, for one that takes several turns. */
+export interface ArchiveTurn {
+  /** A day (`2026-11-30`), or a place as `mayGoOn` was told it. What is before is not read. Default: the beginning. */
+  readonly from?: string;
+  /**
+   * Asked before each file, with its place: a day and the first id of a file. Several files may have one place, of which only the first is asked for. False ends the
+   * reading there, before that file. Default: to the end.
+   */
+  mayGoOn?(place: string): boolean;
+}
+
 /** Day and first id of a file; whatever else lies in the archive is not read. */
 const NAME = /^events\/(\d{4,}\/\d\d\/\d\d)\/([0-9a-f-]{36})-[0-9a-f-]{36}\.[0-9a-f]+\.ndjson\.gz$/;
 
@@ -24,13 +35,23 @@ export interface ArchiveSelection {
  * @example
  * for await (const event of readArchive(s3Archive({ client, bucket }), { from: new Date('2026-11-01') })) …
  *
+ * @param turn for a reading that is cut into several. An event that is in files of both sides of a cut comes in both turns
  * @throws ArchiveDamagedError (`ARCHIVE_DAMAGED`) for a file that is not as it was written
  */
-export async function* readArchive(archive: Archive, selection: ArchiveSelection = {}): AsyncGenerator<ArchivedEvent> {
+export async function* readArchive(
+  archive: Archive,
+  selection: ArchiveSelection = {},
+  turn: ArchiveTurn = {},
+): AsyncGenerator<ArchivedEvent> {
   let day = '';
+  let asked = '';
   const seen = new Set<string>();
   for await (const name of filesOf(archive, selection)) {
     const [, ofDay = '', first = ''] = NAME.exec(name) ?? [];
+    const place = `${ofDay.replaceAll('/', '-')}/${first}`;
+    if (turn.from !== undefined && place < turn.from) continue;
+    if (place !== asked && turn.mayGoOn?.(place) === false) return;
+    asked = place;
     // An event is always in the files of its own day. These come by their first id, so what is below cannot come again.
     for (const id of seen) if (ofDay !== day || id < first) seen.delete(id);
     day = ofDay;

@@ -23,6 +23,15 @@ export {
   validatorKey,
   writerValidator,
 } from './compiled-catalogue.ts';
+export {
+  checkConsumer,
+  type ConsumerDeclaration,
+  ConsumerOptionsError,
+  declareConsumer,
+  type DeclaredOrder,
+  type Mode,
+  type StartingPoint,
+} from './consumer-declaration.ts';
 export { buildEnvelope, type EnvelopeRow, type EventMetadata } from './envelope.ts';
 export {
   isAggregateIdLength,

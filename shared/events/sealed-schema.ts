@@ -8,7 +8,10 @@ export interface SealedSchema {
   readonly wire: object;
 }
 
-const known = new WeakMap<EventSchema, { readonly declared: Sensitive | undefined; readonly sealed: SealedSchema | null }>();
+const known = new WeakMap<
+  EventSchema,
+  { readonly declared: Sensitive | undefined; readonly sealed: SealedSchema | null }
+>();
 
 /**
  * Null where the schema marks nothing.

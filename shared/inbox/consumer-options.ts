@@ -1,11 +1,17 @@
 import type pg from 'pg';
-import { type CompiledCatalogue, RESERVED_TYPE_PREFIX } from '../events/index.ts';
+import {
+  type Catalogue,
+  checkConsumer,
+  type CompiledCatalogue,
+  ConsumerOptionsError,
+  type DeclaredOrder,
+  type EventType,
+  RESERVED_TYPE_PREFIX,
+} from '../events/index.ts';
 import type { Keyring } from '../sealing/index.ts';
 import type { Log, Metrics } from '../telemetry/index.ts';
-import { ConsumerOptionsError } from './errors.ts';
 import { type AnySteps, type Handlers, stepsOf } from './handlers.ts';
 import type { TimeMargins } from './invocation.ts';
-import type { StartingPoint } from './order.ts';
 import type { ConsumerRules, UnknownTypes } from './work.ts';
 
 export type ConsumerOptions<C extends CompiledCatalogue> = {
@@ -13,6 +19,8 @@ export type ConsumerOptions<C extends CompiledCatalogue> = {
   readonly name: string;
   readonly catalogue: C;
   readonly handlers: Handlers<C>;
+  /** The types of `handlers` as they were declared (`declareConsumer`): there must be a handler for each, and no other. */
+  readonly handles?: readonly string[];
   /** As many transactions run at once as it has connections (`max`). */
   readonly pool: pg.Pool;
   readonly log: Log;
@@ -31,20 +39,12 @@ export type ConsumerOptions<C extends CompiledCatalogue> = {
   readonly keyring?: Keyring;
   /** The classes of sealed values that it opens, with the keyring. Values of others stay closed: `Sealed`. Default: none. */
   readonly opens?: readonly string[];
-} & (
-  | { readonly mode: 'any' }
-  /** Every handled type carries the full state of its aggregate: one that is older than the last one applied is dropped. */
-  | { readonly mode: 'latest' }
-  | {
-      readonly mode: 'strict';
-      /** Where it starts on an aggregate that it has not seen. */
-      readonly startingPoint: StartingPoint;
-      /** The catalogue's destination that it reads. All types of the aggregates that it handles must be routed there. */
-      readonly destination: keyof C['destinations'] & string;
-    }
-);
+} & DeclaredOrder<keyof C['destinations'] & string>;
 
-const NAME = /^[a-z][a-z0-9-]{0,62}$/;
+/** The handlers of a consumer that was declared (`declareConsumer`): one for each type that it handles. */
+export type HandlersOf<C extends Catalogue, D extends { readonly handles: readonly EventType<C>[] }> = Required<
+  Pick<Handlers<C>, D['handles'][number]>
+>;
 
 /**
  * A consumer's rules from its options.
@@ -53,20 +53,14 @@ const NAME = /^[a-z][a-z0-9-]{0,62}$/;
  */
 export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOptions<C>): ConsumerRules {
   const { name, catalogue, pool, unknownTypes = 'hold', attempts = 5, windowDays = 35, together = 10 } = options;
-  if (!NAME.test(name)) {
-    throw new ConsumerOptionsError(`name ${JSON.stringify(name)} must be 1-63 of a-z 0-9 - and start with a letter.`);
-  }
+  const handled = Object.keys(options.handlers);
+  checkConsumer(catalogue, { ...options, handles: handled });
+  checkDeclared(name, options.handles ?? handled, handled);
   for (const [option, value] of Object.entries({ attempts, windowDays, together })) {
     if (!Number.isInteger(value) || value < 1) {
       throw new ConsumerOptionsError(`consumer ${name}: ${option} must be a whole number, 1 or more.`);
     }
   }
-  for (const type of Object.keys(options.handlers)) {
-    if (!Object.hasOwn(catalogue.events, type)) {
-      throw new ConsumerOptionsError(`consumer ${name} has a handler for ${type}, which its catalogue does not hold.`);
-    }
-  }
-  if (options.mode === 'strict') checkRoutes(catalogue, options);
   const opens = new Set(options.opens ?? []);
   checkOpens(name, catalogue, opens, options.keyring);
   // The map forgets which data belongs to which type; `readEvent` has validated it by then.
@@ -92,6 +86,18 @@ export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOpti
   };
 }
 
+/** What was checked before the deployment is what runs. */
+function checkDeclared(name: string, declared: readonly string[], handled: readonly string[]): void {
+  const without = declared.filter((type) => !handled.includes(type));
+  const undeclared = handled.filter((type) => !declared.includes(type));
+  if (without.length === 0 && undeclared.length === 0) return;
+  throw new ConsumerOptionsError(
+    `the handlers of consumer ${name} are not those that it declares: ` +
+      [...without.map((type) => `none for ${type}`), ...undeclared.map((type) => `one more for ${type}`)].join(', ') +
+      `. Bring \`handles\` and the handlers together.`,
+  );
+}
+
 function checkOpens(
   name: string,
   catalogue: CompiledCatalogue,
@@ -108,32 +114,5 @@ function checkOpens(
     if (!marked.has(className)) {
       throw new ConsumerOptionsError(`consumer ${name} opens class ${className}, which its catalogue does not mark.`);
     }
-  }
-}
-
-/**
- * Whether a strict consumer at this destination can follow its aggregates: one that does not get every event of an aggregate meets gaps that
- * never close.
- *
- * @throws ConsumerOptionsError (`CONSUMER_OPTIONS`) naming the types that are not routed to the destination
- */
-export function checkRoutes(
-  catalogue: CompiledCatalogue,
-  { name, destination, handlers }: { readonly name: string; readonly destination: string; readonly handlers: object },
-): void {
-  if (!Object.hasOwn(catalogue.destinations, destination)) {
-    throw new ConsumerOptionsError(
-      `consumer ${name}: its catalogue has no destination ${JSON.stringify(destination)}.`,
-    );
-  }
-  const aggregates = new Set(Object.keys(handlers).map((type) => catalogue.events[type]?.aggregate));
-  const missing = Object.entries(catalogue.events)
-    .filter(([, event]) => aggregates.has(event.aggregate) && !event.destinations.includes(destination))
-    .map(([type]) => type);
-  if (missing.length > 0) {
-    throw new ConsumerOptionsError(
-      `consumer ${name} is strict, and ${missing.join(', ')} of its aggregates ${missing.length === 1 ? 'is' : 'are'} not routed to ` +
-        `${destination}: each would leave a gap that never closes. Route all types of the aggregate there, or use mode 'latest' or 'any'.`,
-    );
   }
 }

@@ -83,10 +83,3 @@ export class ConsumerChangedError extends SealedOutboxError {
     );
   }
 }
-
-/** `eventConsumer` was called with options that cannot work (`CONSUMER_OPTIONS`). Thrown when the module loads. */
-export class ConsumerOptionsError extends SealedOutboxError {
-  constructor(message: string) {
-    super('CONSUMER_OPTIONS', message);
-  }
-}

@@ -4,10 +4,10 @@
  * next), `apply.ts` (events in one transaction), `batch.ts` (groups of a batch), `hold.ts` and `drain.ts` (what waits in the database),
  * `once.ts` (calls of other systems), `event-consumer.ts` (the Lambda handler). The guides are docs/consumer.md and docs/external-effects.md.
  */
-export { checkRoutes, type ConsumerOptions } from './consumer-options.ts';
+export { ConsumerOptionsError, type Mode, type StartingPoint } from '../events/index.ts';
+export type { ConsumerOptions, HandlersOf } from './consumer-options.ts';
 export {
   ConsumerChangedError,
-  ConsumerOptionsError,
   HandlerFailedError,
   NotABatchError,
   NotAppliedError,
@@ -52,7 +52,6 @@ export { type HeldEvent, type HeldPage, listHeld, type ListHeldOptions } from '.
 export { type ConsumerReset, endReplay, resetConsumer, type ResetScope } from './operate/reset-consumer.ts';
 export { HeldOperationError } from './operate/operation-error.ts';
 export { showHeld, type ShownEvent } from './operate/show-held.ts';
-export type { Mode, StartingPoint } from './order.ts';
 export { type InboxRetention, inboxWalks } from './prune.ts';
 export type { UnknownTypes } from './work.ts';
 /** What a consumer logs and counts into, for those who build one. */

@@ -5,21 +5,7 @@
  * 1, 2, 3 … in epoch 0. After a restore the outbox raises every stream to the next multiple of 2^40, so the first event
  * of epoch e carries e × 2^40 + 1, and whatever the lost timeline may have used stays below it.
  */
-
-/**
- * How a consumer treats order.
- * - `any`: each event once, in whatever order it arrives.
- * - `latest`: per aggregate only what is newer than the last one applied; for events that carry the full state.
- * - `strict`: each event once, and per aggregate only the next sequence or the first of a higher epoch.
- */
-export type Mode = 'any' | 'latest' | 'strict';
-
-/**
- * Where a strict consumer starts on an aggregate that it has never seen.
- * - `beginning`: with the first event of an epoch, nothing else.
- * - `first-seen`: with whatever arrives first. For a consumer that joins running streams.
- */
-export type StartingPoint = 'beginning' | 'first-seen';
+import type { Mode, StartingPoint } from '../events/index.ts';
 
 /** What to do with an event that was never processed. `expected` is the sequence that would have been applied. */
 export type Decision =

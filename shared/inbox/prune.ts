@@ -3,7 +3,7 @@ import { type Walk, walkOfFunction } from '../retention/index.ts';
 
 export interface InboxRetention {
   /**
-   * A dedupe row stays until its event is so old, by the event's own time. Seconds. No shorter than the window beyond which consumers hold events
+   * A dedupe row stays until its event is a quarter of an hour older than this, by the event's own time. Seconds. No shorter than the window beyond which consumers hold events
    * instead of applying them, or an effect could happen twice.
    */
   readonly keepSeconds: number;
@@ -13,12 +13,16 @@ export interface InboxRetention {
   readonly sweepSeconds?: number;
 }
 
+/** A consumer that has just found an event young enough may write its dedupe row as late as this: the longest invocation of Lambda. Seconds. */
+const LONGEST_INVOCATION = 900;
+
 /**
  * A walk through the dedupe rows of each consumer that has any, and the answers of their events' finished calls, and one through the counted failures
  * of events whose messages are gone; what may go is decided by `migrations/inbox/0004_retention.sql`. Role: `inbox_janitor`.
  */
 export async function inboxWalks(db: Queryable, options: InboxRetention): Promise<Walk[]> {
-  const { keepSeconds, page = 5_000, sweepSeconds = 3_600 } = options;
+  const { page = 5_000, sweepSeconds = 3_600 } = options;
+  const keepSeconds = options.keepSeconds + LONGEST_INVOCATION;
   const { rows: consumers } = await db.query('select consumer from inbox.pruned_consumers() as c (consumer)');
   const dedupeRows = consumers.map(({ consumer }): Walk => ({
     area: 'inbox',

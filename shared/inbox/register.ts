@@ -1,6 +1,6 @@
 import type { Queryable } from '../database/index.ts';
 import { ConsumerChangedError } from './errors.ts';
-import type { Mode, StartingPoint } from './order.ts';
+import type { Mode, StartingPoint } from '../events/index.ts';
 
 /** Who consumes, and how: what `inbox.consumer` stores. */
 export interface ConsumerIdentity {

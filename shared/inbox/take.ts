@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Queryable } from '../database/index.ts';
-import type { ReceivedEvent } from '../events/index.ts';
-import { decide, follows, type Mode } from './order.ts';
+import type { Mode, ReceivedEvent } from '../events/index.ts';
+import { decide, follows } from './order.ts';
 import { beginAgainWith, beginWith } from './taken-transaction.ts';
 import type { ConsumerRules } from './work.ts';
 

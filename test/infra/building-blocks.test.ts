@@ -23,7 +23,7 @@ import {
   SealingKeys,
 } from '../../infra/index.ts';
 import { NodeFunction } from '../../infra/constructs/node-function.ts';
-import { defineCatalogue } from '../../shared/events/index.ts';
+import { declareConsumer, defineCatalogue } from '../../shared/events/index.ts';
 import { emptyApp, type Resource, variablesOf } from './synthesised.ts';
 
 const env = { account: '123456789012', region: 'eu-central-1' };
@@ -269,8 +269,12 @@ describe('a consumer of a queue that is there already', () => {
     return Template.fromStack(stack);
   };
 
-  it('reads from it', () => {
-    consumer().hasResourceProperties('AWS::Lambda::EventSourceMapping', {
+  const strict = { name: 'shipping', mode: 'strict', startingPoint: 'beginning', handles: ['order.placed'] } as const;
+
+  it('reads from it, as it is declared', () => {
+    const template = consumer({ consumer: declareConsumer(catalogue, { ...strict, destination: 'shipping' }) });
+    expect(functionOf(template, 'shipping')).toBeDefined();
+    template.hasResourceProperties('AWS::Lambda::EventSourceMapping', {
       EventSourceArn: `arn:aws:sqs:${env.region}:${env.account}:shipping.fifo`,
       FunctionResponseTypes: ['ReportBatchItemFailures'],
     });
@@ -288,6 +292,22 @@ describe('a consumer of a queue that is there already', () => {
     ],
   ])('refuses %s', (_, more, message) => {
     expect(() => consumer(more)).toThrow(message);
+  });
+
+  it('case 59: that is strict is refused where the catalogue that is deployed does not route to it what it was declared with', () => {
+    const { 'order.placed': placed } = catalogue.events;
+    const before = defineCatalogue({
+      ...catalogue,
+      destinations: { ...catalogue.destinations, old: { kind: 'sqs' } },
+      events: { 'order.placed': { ...placed, destinations: ['old'] } },
+    });
+    const declared = declareConsumer(before, { ...strict, destination: 'old' });
+    expect(() => consumer({ consumer: declared })).toThrow('consumer shipping: its catalogue has no destination "old"');
+    const later = defineCatalogue({ ...catalogue, events: { 'order.placed': { ...placed, destinations: ['all'] } } });
+    const { database } = mine();
+    expect(() =>
+      consumer({ consumer: { ...declared, destination: 'shipping' }, database: database({ catalogue: later }) }),
+    ).toThrow('order.placed of its aggregates is not routed to shipping');
   });
 
   it('refuses a dead-letter queue of another kind', () => {

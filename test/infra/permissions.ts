@@ -18,10 +18,7 @@ const REASONS: readonly (readonly [row: RegExp, reason: string])[] = [
     /ArchiveBucket\/events\/\*, ErasuresBucket\/entry\/\*$/,
     'one object for each page of events, and for each number: the prefixes are as narrow as S3 can be told',
   ],
-  [
-    / on ErasuresBucket\/entry\/\*/,
-    'one object for each number: the prefix is as narrow as S3 can be told',
-  ],
+  [/ on ErasuresBucket\/entry\/\*/, 'one object for each number: the prefix is as narrow as S3 can be told'],
   [/ArchiveBucket\/events\/\*$/, 'one object for each page of events: the prefix is as narrow as S3 can be told'],
   [
     /this account's IAM may kms:\* on (Keys|Cluster)Key: \*/,

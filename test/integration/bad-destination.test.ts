@@ -8,6 +8,7 @@ import {
   ACCEPTED,
   type Answer,
   append,
+  emptyOutbox,
   installCatalogue,
   orderBreaks,
   places,
@@ -25,9 +26,7 @@ const GOOD = { name: 'good', kind: 'sqs-fifo' } as const;
 const BAD = { name: 'bad', kind: 'sqs-fifo' } as const;
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.route');
-  await owner.query('delete from outbox.destination');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner, [{ type: 'thing.happened' }], [GOOD, BAD]);
 });
 

@@ -41,8 +41,14 @@ describe('a bundle', () => {
   });
 
   it.each([
-    ["import util from 'node:util'; import { env } from 'node:process'; console.log(util.inspect(env.NONE));", 'undefined'],
-    ["import { isDate } from 'node:util/types'; import * as util from 'node:util'; console.log(isDate(1), util.format(1));", 'false 1'],
+    [
+      "import util from 'node:util'; import { env } from 'node:process'; console.log(util.inspect(env.NONE));",
+      'undefined',
+    ],
+    [
+      "import { isDate } from 'node:util/types'; import * as util from 'node:util'; console.log(isDate(1), util.format(1));",
+      'false 1',
+    ],
     ["const { inspect } = require('util'); console.log(inspect(1));", '1'],
   ])("reads of Node.js's modules the names that it uses: %s", (source, output) => {
     const loaded = 'process.moduleLoadList.filter((name) => /worker_threads|parse_args/.test(name))';
@@ -54,7 +60,10 @@ describe('a bundle', () => {
   });
 
   it('can ask for any name of them later', () => {
-    const entry = written('any-name', "const util = await import('node:util'); console.log(util.parseArgs.name, util.default.format(1));");
+    const entry = written(
+      'any-name',
+      "const util = await import('node:util'); console.log(util.parseArgs.name, util.default.format(1));",
+    );
     const directory = join(folder, 'any-name');
     bundle(entry, directory);
     const { stdout } = spawnSync(process.execPath, [join(directory, 'index.mjs')], { encoding: 'utf8', env: {} });

@@ -4,7 +4,7 @@ import { runRelay, sqsPublisher } from '../../shared/outbox/index.ts';
 import { deliveriesOf } from '../support/chain.ts';
 import { testDatabase } from '../support/database.ts';
 import { leaseClock, until } from '../support/lease-clock.ts';
-import { append, installCatalogue, relayOptions, thing } from '../support/outbox.ts';
+import { append, emptyOutbox, installCatalogue, relayOptions, thing } from '../support/outbox.ts';
 import { testQueue } from '../support/queue.ts';
 import { recordingLog } from '../support/recorders.ts';
 import { type SqsAction, type SqsRefusal, sqsStub } from '../support/sqs-stub.ts';
@@ -15,8 +15,7 @@ const writer = database.pool('sealed_writer');
 const monitor = database.pool('sealed_monitor');
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner);
 });
 

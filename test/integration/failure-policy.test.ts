@@ -7,6 +7,7 @@ import {
   ACCEPTED,
   append,
   drain,
+  emptyOutbox,
   installCatalogue,
   places,
   QUEUE,
@@ -25,11 +26,7 @@ const operator = database.pool('sealed_operator');
 const monitor = database.pool('sealed_monitor');
 
 beforeEach(async () => {
-  await owner.query(
-    'truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.audit, outbox.route restart identity',
-  );
-  await owner.query('delete from outbox.destination');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner, [{ type: 'thing.happened' }, { type: 'thing.minor', when_parked: 'skip' }]);
 });
 

@@ -6,6 +6,7 @@ import {
   ACCEPTED,
   append,
   drain,
+  emptyOutbox,
   installCatalogue,
   places,
   QUEUE,
@@ -26,12 +27,7 @@ const OLD = { name: 'old', kind: 'sqs-fifo' } as const;
 const BUS = { name: 'bus', kind: 'eventbridge' } as const;
 const types = [{ type: 'thing.happened' }, { type: 'thing.minor', when_parked: 'skip' as const }];
 
-beforeEach(async () => {
-  await owner.query(
-    'truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.audit restart identity',
-  );
-  await owner.query('truncate outbox.route, outbox.replay, outbox.destination restart identity');
-});
+beforeEach(() => emptyOutbox(owner));
 
 const lagOf = async (name: string) =>
   (await readLag(monitor)).destinations.find(({ destination }) => destination === name);

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { runRelay } from '../../shared/outbox/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { leaseClock, leaseCounts, passLeaseTime, until } from '../support/lease-clock.ts';
-import { append, installCatalogue, orderBreaks, relayOptions, thing } from '../support/outbox.ts';
+import { append, emptyOutbox, installCatalogue, orderBreaks, relayOptions, thing } from '../support/outbox.ts';
 import { relayChild } from '../support/relay-child.ts';
 import { sqsStub, type SqsStub } from '../support/sqs-stub.ts';
 
@@ -11,8 +11,7 @@ const owner = database.pool('sealed_migrator');
 const writer = database.pool('sealed_writer');
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner);
 });
 

@@ -7,6 +7,7 @@ import {
   ACCEPTED,
   append,
   drain,
+  emptyOutbox,
   installCatalogue,
   orderBreaks,
   places,
@@ -22,8 +23,7 @@ const owner = database.pool('sealed_migrator');
 const writers = database.pool('sealed_writer', 8);
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner, [{ type: 'thing.happened' }, { type: 'other.happened', aggregate_type: 'other' }]);
 });
 

@@ -8,6 +8,7 @@ import {
   ACCEPTED,
   append,
   type Answer,
+  emptyOutbox,
   installCatalogue,
   orderBreaks,
   places,
@@ -22,8 +23,7 @@ const owner = database.pool('sealed_migrator');
 const writer = database.pool('sealed_writer');
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner);
 });
 

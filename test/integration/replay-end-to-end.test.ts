@@ -1,7 +1,6 @@
 import { GetQueueAttributesCommand, ReceiveMessageCommand } from '@aws-sdk/client-sqs';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
-import { startFauxqs } from 'fauxqs';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { catalogueRows } from '../../shared/events/index.ts';
 import { endReplay, type Mode, resetConsumer } from '../../shared/inbox/index.ts';
 import {
@@ -16,10 +15,10 @@ import {
   sqsPublisher,
   startReplay,
 } from '../../shared/outbox/index.ts';
-import { sqsClient } from '../support/aws-clients.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf } from '../support/counter-consumer.ts';
 import { counterCatalogue } from '../support/counter-events.ts';
 import { testDatabase } from '../support/database.ts';
+import { deadLetterQueues } from '../support/dead-letters.ts';
 import { append, refused, relayOptions } from '../support/outbox.ts';
 import { testQueue } from '../support/queue.ts';
 import { drainOf, fifoRecord, invoke } from '../support/sqs-batch.ts';
@@ -29,6 +28,7 @@ const owner = database.pool('sealed_migrator');
 const writer = database.pool('sealed_writer');
 const operator = database.pool('sealed_operator');
 const pool = database.pool('sealed_ledger');
+const { client, pair } = await deadLetterQueues();
 
 const SCOPE = { aggregateType: 'counter' };
 const COUNTERS = ['a', 'b', 'c'];
@@ -185,22 +185,7 @@ describe('like case 59: an event that can never be sent, and that an operator sk
 
 describe('like case 35: the first of an aggregate went to the dead letters, the next came through', () => {
   it('and its redrive neither turns the state back nor loses it', async () => {
-    const server = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
-    const client = sqsClient({
-      endpoint: `http://127.0.0.1:${server.port}`,
-      region: 'us-east-1',
-      credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-    });
-    afterAll(async () => {
-      client.destroy();
-      await server.stop();
-    });
-    const { queueUrl: from } = server.createQueue('dead.fifo', { attributes: { FifoQueue: 'true' } });
-    const RedrivePolicy = JSON.stringify({
-      deadLetterTargetArn: 'arn:aws:sqs:us-east-1:000000000000:dead.fifo',
-      maxReceiveCount: 1,
-    });
-    const { queueUrl: to } = server.createQueue('live.fifo', { attributes: { FifoQueue: 'true', RedrivePolicy } });
+    const { queue: to, deadLetters: from } = pair;
     const publisher = sqsPublisher({ client, queueUrl: to, fifo: true });
     await append(writer, added('a'));
     await relay(publisher);

@@ -10,6 +10,7 @@ import { leaseClock, leaseCounts } from '../support/lease-clock.ts';
 import {
   ACCEPTED,
   append,
+  emptyOutbox,
   installCatalogue,
   orderBreaks,
   QUEUE,
@@ -27,8 +28,7 @@ const writer = database.pool('sealed_writer');
 const MINUTES = 60_000;
 
 beforeEach(async () => {
-  await owner.query('truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay');
-  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+  await emptyOutbox(owner);
   await installCatalogue(owner);
 });
 

@@ -63,6 +63,27 @@ export function archiveConformance(fresh: () => Archive): void {
       expect(await allOf(archive.list('events/2026/12/'))).toEqual([]);
     });
 
+    it('is read in turns, each from where the one before ended, also inside a day', async () => {
+      const archive = fresh();
+      const events = Array.from({ length: 6 }, (_, n) => archivedEvent(n));
+      for (const n of [0, 2, 4]) await archiveEvents(archive, events.slice(n, n + 2));
+      // From one and the same first event: one place.
+      await archiveEvents(archive, [events[2]!]);
+      const numbers: number[][] = [];
+      for (let from: string | undefined = '2026-11-30'; from !== undefined && numbers.length < 9;) {
+        const places: string[] = [];
+        const mayGoOn = (place: string): boolean => places.push(place) === 1;
+        const turn = await allOf(readArchive(archive, {}, { from, mayGoOn }));
+        numbers.push(turn.map(({ sequence }) => Number(sequence) - 1));
+        from = places[1];
+      }
+      expect(numbers).toEqual([
+        [0, 1],
+        [2, 3],
+        [4, 5],
+      ]);
+    });
+
     it('is read by time, type, aggregate and id', async () => {
       const archive = fresh();
       const events = Array.from({ length: 10 }, (_, n) => archivedEvent(n));

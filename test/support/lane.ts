@@ -9,7 +9,7 @@ import type { LaneContext } from '../../shared/outbox/relay/lane-state.ts';
 import type { Lease } from '../../shared/outbox/relay/lease.ts';
 import { RETRY_POLICY } from '../../shared/outbox/relay/outcome.ts';
 import { silentLog } from '../../shared/telemetry/index.ts';
-import { LEDGER } from './delivery.ts';
+import { delivery, LEDGER } from './delivery.ts';
 import { type MovedClock, movedClock, turn } from './moved-clock.ts';
 
 /** A row of the table that a lane works on. */
@@ -288,4 +288,27 @@ export function laneBench(answer: Answer, change: Partial<LaneContext> = {}, byt
       await lane;
     },
   };
+}
+
+/**
+ * Runs until `scans` were made, the second of which is late: it saw the table before anything was settled, and its answer comes when
+ * `settled` holds. Meanwhile x#3 is written.
+ */
+export async function runWithLateScan(bench: LaneBench, settled: () => boolean, scans: number): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  let finds = 0;
+  bench.db.pause = (kind) => {
+    if (kind !== 'find') return undefined;
+    finds += 1;
+    return finds === 2 ? late.promise : undefined;
+  };
+  let written = false;
+  await bench.run(() => {
+    if (finds === 1 && !written) {
+      written = true;
+      bench.db.add(delivery({ aggregate: 'x', sequence: 3 }));
+    }
+    if (settled()) late.resolve();
+    return finds > scans;
+  });
 }

@@ -153,7 +153,7 @@ export const MODE_ROWS: readonly ModeRow[] = [
   },
   {
     what: 'unrouted type: sequences have holes',
-    says: { any: 'applied', latest: 'applied', strict: 'refused when the consumer is built' },
+    says: { any: 'applied', latest: 'applied', strict: 'refused when the consumer is declared or built' },
     scenarios: [
       {
         when: 'a place without a message, of a type that is not routed here',

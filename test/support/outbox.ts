@@ -28,6 +28,15 @@ interface TestEventType {
 
 export const QUEUE: TestDestination = { name: 'queue', kind: 'sqs-fifo' };
 
+/** As it was before the first event, with no catalogue and nobody at work. As the owner. */
+export async function emptyOutbox(owner: Queryable): Promise<void> {
+  await owner.query(
+    `truncate outbox.delivery, outbox.event, outbox.stream, outbox.relay, outbox.audit, outbox.route, outbox.replay, outbox.destination
+     restart identity`,
+  );
+  await owner.query('update outbox.partition set lease_owner = null, lease_expires_at = null');
+}
+
 /** Installs a small catalogue: `thing.happened` and what else the test names, to one FIFO queue unless it says otherwise. */
 export async function installCatalogue(
   db: Queryable,

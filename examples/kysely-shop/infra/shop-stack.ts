@@ -11,7 +11,7 @@ import {
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import { connectionTo, EventConsumer, EventQueue, Outbox, OutboxAlarms, OutboxDatabase } from 'sealed-outbox/infra';
-import { definition } from '../src/catalogue.ts';
+import * as shop from '../src/catalogue.ts';
 
 /** A shop that was there before: its network, its cluster, its function. Below the line, what the outbox adds. */
 export class ShopStack extends Stack {
@@ -44,7 +44,7 @@ export class ShopStack extends Stack {
     const database = new OutboxDatabase(this, 'Database', {
       network,
       connection: connectionTo(cluster, { databaseName: 'shop' }),
-      catalogue: definition,
+      catalogue: shop.definition,
       migrator: 'shop_migrator',
     });
     const timeout = Duration.seconds(30);
@@ -53,7 +53,7 @@ export class ShopStack extends Stack {
     outbox.grantAppend(checkout, { user: 'shop_checkout_fn', roles: ['shop_checkout'] }, 20);
     const consumer = new EventConsumer(this, 'Shipping', {
       network,
-      consumer: 'shipping',
+      consumer: shop.shipping,
       entry: 'src/shipping.ts',
       source: shipping,
       database,

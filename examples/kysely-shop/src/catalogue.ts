@@ -1,4 +1,4 @@
-import { defineCatalogue } from 'sealed-outbox/events';
+import { declareConsumer, defineCatalogue } from 'sealed-outbox/events';
 
 /** The shop's events. `npm run generate` compiles the schemas. */
 export const definition = defineCatalogue({
@@ -23,3 +23,12 @@ export const definition = defineCatalogue({
     },
   },
 } as const);
+
+/** Who makes parcels. Its function and the stack both take it from here: what its mode needs is checked before anything is deployed. */
+export const shipping = declareConsumer(definition, {
+  name: 'shipping',
+  mode: 'strict',
+  startingPoint: 'beginning',
+  destination: 'shipping',
+  handles: ['purchase.placed'],
+});

@@ -1,8 +1,11 @@
-import { type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
+import { type HandlersOf, handlerSteps } from '../../../shared/inbox/index.ts';
 import { isSealed, type Keyring } from '../../../shared/sealing/index.ts';
+import type { ledger } from '../catalogue/consumers.ts';
 import type { catalogue } from '../catalogue/index.ts';
 import { nameForLedger, sealedName } from './customer-name.ts';
 import { issue, pay } from './read-model.ts';
+
+type LedgerHandlers = HandlersOf<typeof catalogue, typeof ledger>;
 
 /** What the ledger does with the events of invoices. It opens nothing. */
 export const handlers = {
@@ -29,13 +32,13 @@ export const handlers = {
         events.map((event) => ({ event, amountMinor: 0 })),
       ),
   },
-} as const satisfies Handlers<typeof catalogue>;
+} as const satisfies LedgerHandlers;
 
 /**
  * The same, and the ledger keeps the customer's name, sealed for its own row: it is moved from place to place without being read. The
  * consumer itself opens no class.
  */
-export function namingHandlers(keyring: Keyring): Handlers<typeof catalogue> {
+export function namingHandlers(keyring: Keyring): LedgerHandlers {
   return {
     ...handlers,
     'invoice.issued': handlerSteps({

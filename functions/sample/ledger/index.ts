@@ -3,18 +3,16 @@ import { createPool, databaseConfig, poolSize } from '../../../shared/database/i
 import { eventConsumer } from '../../../shared/inbox/index.ts';
 import { emfMetrics } from '../../../shared/telemetry/index.ts';
 import { functionKeyring } from '../../keyring.ts';
+import { ledger } from '../catalogue/consumers.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { namingHandlers } from './handlers.ts';
 
 const log = new Logger();
-const pool = createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: 'ledger', log });
+const pool = createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: ledger.name, log });
 
 /** Consumes the queue `ledger.fifo`: a read model of invoices that follows their events strictly in order. */
 export const handler = eventConsumer({
-  name: 'ledger',
-  mode: 'strict',
-  startingPoint: 'beginning',
-  destination: 'ledger',
+  ...ledger,
   catalogue,
   handlers: namingHandlers(functionKeyring(pool)),
   pool,

@@ -1,6 +1,7 @@
-import { type Handlers, handlerSteps } from '../../../shared/inbox/index.ts';
+import { type HandlersOf, handlerSteps } from '../../../shared/inbox/index.ts';
 import { erasedPersonsHandler, type Keyring } from '../../../shared/sealing/index.ts';
 import { erasableNotes } from '../catalogue/erasable.ts';
+import type { notifications } from '../catalogue/consumers.ts';
 import type { catalogue } from '../catalogue/index.ts';
 import type { AcceptedMail, MailClient } from './mail-client.ts';
 import { invoiceNotice } from './notice.ts';
@@ -14,7 +15,10 @@ const onlyId = ({ id }: AcceptedMail): RecordedMail => ({ id, to: null });
  * One mail for each invoice: sent before the transaction, under a key that stays the same, and noted in it. None for a customer who was
  * erased, of whom the notes no longer say where a mail went.
  */
-export function notificationHandlers(mail: MailClient, keyring: Keyring): Handlers<typeof catalogue> {
+export function notificationHandlers(
+  mail: MailClient,
+  keyring: Keyring,
+): HandlersOf<typeof catalogue, typeof notifications> {
   return {
     'invoice.issued': handlerSteps({
       before: async (event, { once }) => {

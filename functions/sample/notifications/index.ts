@@ -3,6 +3,7 @@ import { createPool, databaseConfig, poolSize } from '../../../shared/database/i
 import { eventConsumer } from '../../../shared/inbox/index.ts';
 import { emfMetrics } from '../../../shared/telemetry/index.ts';
 import { functionKeyring } from '../../keyring.ts';
+import { notifications } from '../catalogue/consumers.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { notificationHandlers } from './handlers.ts';
 import { mailClient } from './mail-client.ts';
@@ -10,15 +11,14 @@ import { mailClient } from './mail-client.ts';
 const log = new Logger();
 const pool = createPool(databaseConfig(process.env), {
   max: poolSize(process.env),
-  applicationName: 'notifications',
+  applicationName: notifications.name,
   log,
 });
 const keyring = functionKeyring(pool);
 
 /** Consumes the queue `notifications`: one mail for each invoice that was issued, however often the message comes. No connection is held meanwhile. */
 export const handler = eventConsumer({
-  name: 'notifications',
-  mode: 'any',
+  ...notifications,
   catalogue,
   handlers: notificationHandlers(mailClient(process.env['MAIL_PROVIDER_URL'] ?? ''), keyring),
   keyring,

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../database/index.ts';
-import type { Mode, StartingPoint } from '../order.ts';
+import type { Mode, StartingPoint } from '../../events/index.ts';
 import { call } from './operation-error.ts';
 
 export interface RegisteredConsumer {

@@ -10,7 +10,7 @@ export interface PaceOptions {
   readonly clock: RotationClock;
   /** What it may take. Milliseconds. */
   readonly budgetMs: number;
-  /** Rest after each page, as a multiple of the time that it took. Default: 1.5, three fifths of the time. */
+  /** Rest after each page, as a multiple of the time that it took. Default: 1, half of the time. */
   readonly rest?: number;
   /** Keys looked at in a page. Default: 200, about 10 ms of the server; 500 take no less for each, 100 a quarter more. */
   readonly page?: number;
@@ -32,7 +32,7 @@ const PROGRESS_MS = 10_000;
 
 /** @param doing what its log lines say of it */
 export function paceOf(
-  { clock, budgetMs, rest = 1.5, page = 200, signal, log }: PaceOptions,
+  { clock, budgetMs, rest = 1, page = 200, signal, log }: PaceOptions,
   doing = 'wrapping keys anew',
 ): Pace {
   const deadline = clock.monotonic() + budgetMs;

@@ -408,16 +408,28 @@ describe('a reset', () => {
     const one = consumer('any');
     await one.receive(['a#1']);
     const kept = {
-      ...{ id: one.idOf('a#1'), time: new Date(), type: 'counter.added', aggregate: 'counter', subject: 'a' },
-      ...{ sequence: 1, reason: 'failing', body: '{}', error: 'HANDLER_FAILED', blocks: false },
+      id: one.idOf('a#1'),
+      time: new Date(),
+      type: 'counter.added',
+      aggregate: 'counter',
+      subject: 'a',
+      sequence: 1,
+      reason: 'failing',
+      body: '{}',
+      error: 'HANDLER_FAILED',
+      blocks: false,
     };
     const resetting = await operator.connect();
-    await resetting.query('begin');
-    await resetConsumer(resetting, one.name, {}, RUN, 'it was wrong');
-    const keeping = pool.query<{ held: boolean }>(keep, [one.name, JSON.stringify(kept)]);
-    await untilOneWaits(migrator);
-    await resetting.query('commit');
-    resetting.release();
+    let keeping: Promise<{ rows: { held: boolean }[] }>;
+    try {
+      await resetting.query('begin');
+      await resetConsumer(resetting, one.name, {}, RUN, 'it was wrong');
+      keeping = pool.query(keep, [one.name, JSON.stringify(kept)]);
+      await untilOneWaits(migrator);
+      await resetting.query('commit');
+    } finally {
+      resetting.release();
+    }
     expect((await keeping).rows).toEqual([{ held: true }]);
     expect(await one.held()).toEqual(['a#1 failing']);
   });

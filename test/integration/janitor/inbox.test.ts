@@ -59,6 +59,14 @@ describe('dedupe rows', () => {
     );
   });
 
+  it('stay a little longer than a consumer applies events so old: it may have begun just before', async () => {
+    const minutesTooOld = (minutes: number): number => (KEEP + minutes * 60) / DAY;
+    await processed('ledger', uuidAt(daysAgo(30), 1), minutesTooOld(10));
+    await processed('ledger', uuidAt(daysAgo(30), 2), minutesTooOld(20));
+    await prune();
+    expect(await left()).toEqual([`ledger ${uuidAt(daysAgo(30), 1)}`]);
+  });
+
   it('are met again by the next walk from the beginning, where they were too young for the last one', async () => {
     await processed('ledger', uuidAt(daysAgo(40), 1), 1);
     await processed('ledger', uuidAt(daysAgo(30), 2), 30);

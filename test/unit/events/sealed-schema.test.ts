@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
+import type { Sensitive } from '../../../shared/sealing/index.ts';
 import { sealedSchema } from '../../../shared/events/sealed-schema.ts';
 
-const declared = Object.freeze({ class: 'contact', subject: Object.freeze({ kind: 'person', id: '/id' }) });
+const declared: Sensitive = Object.freeze({ class: 'contact', subject: Object.freeze({ kind: 'person', id: '/id' }) });
 
 function schema(name: object) {
   return {
@@ -28,7 +29,7 @@ it('reads a schema again that can have changed', () => {
 
 it('reads it again for marks that declare another class', () => {
   const fixed = Object.freeze(schema({ type: 'string', 'x-gdpr-sensitive': true }));
-  const classOf = (given: Parameters<typeof sealedSchema>[1]): unknown =>
+  const classOf = (given: Sensitive): unknown =>
     sealedSchema(fixed, given)?.plan.nodes.find(({ mark }) => mark)?.mark?.class;
   expect([declared, Object.freeze({ ...declared, class: 'tax' })].map(classOf)).toEqual(['contact', 'tax']);
 });

@@ -1,6 +1,6 @@
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { mockClient } from 'aws-sdk-client-mock';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { kmsCalls } from '../../../functions/kms.ts';
 import { kmsKeys, type KmsContext } from '../../../shared/sealing/index.ts';
 
@@ -21,7 +21,9 @@ function asked(): Set<unknown> {
 
 describe('KMS of a function', () => {
   it('is one client, however many ask before it is loaded', async () => {
-    mock.on(GenerateDataKeyCommand).resolves({ KeyId: keyArn, Plaintext: Uint8Array.of(1), CiphertextBlob: key.wrapped });
+    mock
+      .on(GenerateDataKeyCommand)
+      .resolves({ KeyId: keyArn, Plaintext: Uint8Array.of(1), CiphertextBlob: key.wrapped });
     mock.on(EncryptCommand).resolves({ KeyId: keyArn, CiphertextBlob: key.wrapped });
     mock.on(DecryptCommand).resolves({ Plaintext: Uint8Array.of(2) });
     const kms = kmsKeys({ client: opened(), keyArn });
@@ -50,21 +52,18 @@ describe('KMS of a function', () => {
   });
 
   it('is ended with its connections, if it was ever loaded', async () => {
-    const destroyed = new Set<unknown>();
-    const { destroy } = KMSClient.prototype;
-    KMSClient.prototype.destroy = function (this: KMSClient) {
-      destroyed.add(this);
-    };
+    const destroy = vi.spyOn(KMSClient.prototype, 'destroy');
     try {
       opened().destroy();
       mock.on(DecryptCommand).resolves({ Plaintext: Uint8Array.of(2) });
       const client = opened();
       await kmsKeys({ client, keyArn }).unwrap(key, context);
       client.destroy();
-      await Promise.resolve();
-      expect(destroyed).toEqual(asked());
+      await vi.waitFor(() => expect(destroy).toHaveBeenCalled());
+      expect(new Set(destroy.mock.contexts)).toEqual(asked());
+      expect(destroy).toHaveBeenCalledTimes(1);
     } finally {
-      KMSClient.prototype.destroy = destroy;
+      destroy.mockRestore();
     }
   });
 });

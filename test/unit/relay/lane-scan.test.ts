@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { aggregates, delivery, letters } from '../../support/delivery.ts';
-import { acceptAll, type Answer, laneBench, refusing } from '../../support/lane.ts';
+import { acceptAll, type Answer, laneBench, refusing, runWithLateScan } from '../../support/lane.ts';
 import { turn } from '../../support/moved-clock.ts';
 
 describe('scanning', () => {
@@ -10,23 +10,7 @@ describe('scanning', () => {
       { drain: false },
     );
     bench.db.add(...aggregates(['x'], 2), ...aggregates(letters(5)));
-    const slow = Promise.withResolvers<void>();
-    let finds = 0;
-    bench.db.pause = (kind) => {
-      if (kind !== 'find') return undefined;
-      finds += 1;
-      // The second scan saw the table before anything was settled, and its answer is late.
-      return finds === 2 ? slow.promise : undefined;
-    };
-    let written = false;
-    await bench.run(() => {
-      if (finds === 1 && !written) {
-        written = true;
-        bench.db.add(delivery({ aggregate: 'x', sequence: 3 }));
-      }
-      if (bench.db.rows[0]!.attempts === 1) slow.resolve();
-      return finds > 4;
-    });
+    await runWithLateScan(bench, () => bench.db.rows[0]!.attempts === 1, 4);
     expect(bench.db.rows[0]).toMatchObject({ attempts: 1, state: 'pending' });
     expect(bench.calls.flat().filter((id) => id.startsWith('x'))).toEqual(['x#1']);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { PublishError } from '../../../shared/outbox/index.ts';
 import { waitFor } from '../../../shared/outbox/relay/circuit.ts';
 import { delivery } from '../../support/delivery.ts';
-import { acceptAll, accepted, laneBench, refused, refusing } from '../../support/lane.ts';
+import { acceptAll, accepted, laneBench, refused, refusing, runWithLateScan } from '../../support/lane.ts';
 
 const one = (aggregate: string) => delivery({ aggregate, sequence: 1 });
 
@@ -60,23 +60,7 @@ describe('a scan that is older than an answer', () => {
     async (_what, answer, state, sent) => {
       const bench = laneBench(answer, { drain: false });
       bench.db.add(delivery({ aggregate: 'x', sequence: 1 }), delivery({ aggregate: 'x', sequence: 2 }));
-      const slow = Promise.withResolvers<void>();
-      let finds = 0;
-      bench.db.pause = (kind) => {
-        if (kind !== 'find') return undefined;
-        finds += 1;
-        // The second scan saw the table before anything was settled, and its answer is late.
-        return finds === 2 ? slow.promise : undefined;
-      };
-      let written = false;
-      await bench.run(() => {
-        if (finds === 1 && !written) {
-          written = true;
-          bench.db.add(delivery({ aggregate: 'x', sequence: 3 }));
-        }
-        if (bench.db.rows[0]!.state === state) slow.resolve();
-        return finds > 6;
-      });
+      await runWithLateScan(bench, () => bench.db.rows[0]!.state === state, 6);
       expect(bench.calls.flat()).toEqual(sent);
     },
   );

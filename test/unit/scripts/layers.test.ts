@@ -17,6 +17,7 @@ describe('imports point downwards', () => {
     ['shared/inbox/consumer.ts', "import middy from '@middy/core';"],
     ['shared/events/catalogue.ts', "import { s } from '../sealing/index.ts';"],
     ['infra/app.ts', "import { App } from 'aws-cdk-lib';"],
+    ['infra/stacks/a.ts', "import { x } from '../../functions/sample/catalogue/consumers.ts';"],
     ['test/unit/a.test.ts', "import { c } from '../../shared/outbox/relay/pack.ts';"],
     ['vitest.config.ts', "import { defineConfig } from 'vitest/config';"],
   ])('%s may: %s', (file, source) => {
@@ -27,6 +28,7 @@ describe('imports point downwards', () => {
     ['shared/outbox/a.ts', "import { h } from '../../functions/relay/index.ts';", /shared\/ may import only/],
     ['functions/relay/index.ts', "import { App } from '../../infra/app.ts';", /functions\/ may import only/],
     ['infra/app.ts', "import { handler } from '../functions/relay/index.ts';", /infra\/ may import only/],
+    ['infra/stacks/a.ts', "import { x } from '../../functions/sample/ledger/index.ts';", /infra\/ may import only/],
     ['cli/migrate.ts', "import { x } from '../local/postgres.ts';", /cli\/ may import only/],
     ['functions/relay/index.ts', "import { x } from '../monitor/index.ts';", /of another only its catalogue/],
     ['functions/relay/index.ts', "import { x } from '../../shared/outbox/append.ts';", /one door/],
