@@ -67,7 +67,10 @@ export const resendCommands = {
       number: replayNumber,
       fromDay: {
         type: 'string',
-        pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(/[0-9a-f-]{36})?$',
+        anyOf: [
+          { type: 'string', format: 'date' },
+          { type: 'string', pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])/[0-9a-f-]{36}$' },
+        ],
         description: 'goes on at this day, or at the place in a day that the answer of an interrupted call names',
       },
     }),

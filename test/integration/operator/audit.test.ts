@@ -150,6 +150,15 @@ describe('a request that is wrong', () => {
       { command: 'replay start', arguments: { destination: 'queue', from: 'monday' }, by, reason: 'r' },
       'OPERATION_ARGUMENT',
     ],
+    // A day that no month has would be taken for one of the next.
+    [
+      { command: 'replay return', arguments: { number: 1, fromDay: '2026-02-31' }, by, reason: 'r' },
+      'OPERATION_ARGUMENT',
+    ],
+    [
+      { command: 'replay return', arguments: { number: 1, fromDay: '2026-02-01/..' }, by, reason: 'r' },
+      'OPERATION_ARGUMENT',
+    ],
   ])('%j is refused before anything is written', async (input, code) => {
     const answer = await operator.send(input);
     expect(answer).toMatchObject({ ok: false, act: null, outcome: 'refused', code });
