@@ -205,7 +205,8 @@ function checkSchema(where: string, schema: EventSchema): void {
 
 function checkMarks(where: string, schema: EventSchema, sensitive: Sensitive | undefined): void {
   try {
-    sealedSchema(schema, sensitive);
+    // What was looked at is what stays.
+    sealedSchema(deepFreeze(schema), deepFreeze(sensitive));
   } catch (cause) {
     if (!(cause instanceof SealingSchemaError)) throw cause;
     throw new CatalogueError('CATALOGUE_SENSITIVE', `${where}: ${cause.code} at ${cause.message}`, { cause });

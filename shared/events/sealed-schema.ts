@@ -24,10 +24,14 @@ const known = new WeakMap<
  */
 export function sealedSchema(schema: EventSchema, declared: Sensitive | undefined): SealedSchema | null {
   const before = known.get(schema);
-  const isFixed = Object.isFrozen(schema) && Object.isFrozen(declared);
-  if (isFixed && before !== undefined && before.declared === declared) return before.sealed;
+  if (before !== undefined && before.declared === declared) return before.sealed;
   const plan = sealingPlan(schema, declared);
   const sealed = plan && { plan, wire: wireSchema(plan) };
-  known.set(schema, { declared, sealed });
+  if (isFixed(schema) && isFixed(declared)) known.set(schema, { declared, sealed });
   return sealed;
+}
+
+/** Frozen with all that is in it. */
+function isFixed(value: unknown): boolean {
+  return Object.isFrozen(value) && (typeof value !== 'object' || Object.values(value ?? {}).every(isFixed));
 }
