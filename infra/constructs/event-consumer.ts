@@ -3,7 +3,7 @@ import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
-import { checkConsumer, type ConsumerDeclaration } from '../../shared/events/index.ts';
+import { checkConsumer, type ConsumerDeclaration, isConsumerName } from '../../shared/events/index.ts';
 import type { DrainRequest } from '../../shared/inbox/index.ts';
 import { type IEventQueue, VISIBILITY_PER_TIMEOUT } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
@@ -38,9 +38,6 @@ export interface EventConsumerProps extends FunctionDefaults {
 
 /** SQS hands at most ten messages of a FIFO queue to one invocation. */
 const BATCH_SIZE = 10;
-
-/** As `eventConsumer` asks for it. */
-const CONSUMER = /^[a-z][a-z0-9-]{0,62}$/;
 
 const DRAIN: DrainRequest = { action: 'drain-held' };
 
@@ -100,7 +97,7 @@ export class EventConsumer extends Construct {
     const wrong = (what: string): RangeError => new RangeError(`${this.node.path}: ${what}`);
     // What is deployed may be another catalogue than the one it was declared for.
     if (typeof consumer !== 'string' && database.catalogue !== undefined) checkConsumer(database.catalogue, consumer);
-    if (!CONSUMER.test(this.consumer)) {
+    if (!isConsumerName(this.consumer)) {
       throw wrong(`"${this.consumer}" is no name of a consumer. Use 1-63 of a-z 0-9 -, with a letter first.`);
     }
     if (!Number.isInteger(maxConcurrency) || maxConcurrency < 2 || maxConcurrency > 1000) {

@@ -1,5 +1,6 @@
 import { SealedOutboxError } from '../errors/index.ts';
 import type { Catalogue, EventType } from './catalogue.ts';
+import { isConsumerName } from './names.ts';
 
 /**
  * How a consumer treats order.
@@ -67,8 +68,6 @@ export function declareConsumer<
   return Object.freeze(declaration);
 }
 
-const NAME = /^[a-z][a-z0-9-]{0,62}$/;
-
 /**
  * Holds a consumer against a catalogue: the check of {@link declareConsumer}, for whoever has both.
  *
@@ -76,7 +75,7 @@ const NAME = /^[a-z][a-z0-9-]{0,62}$/;
  */
 export function checkConsumer(catalogue: Catalogue, consumer: ConsumerDeclaration): void {
   const { name, handles } = consumer;
-  if (!NAME.test(name)) {
+  if (!isConsumerName(name)) {
     throw new ConsumerOptionsError(`name ${JSON.stringify(name)} must be 1-63 of a-z 0-9 - and start with a letter.`);
   }
   for (const type of handles) {

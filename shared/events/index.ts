@@ -35,6 +35,7 @@ export {
 export { buildEnvelope, type EnvelopeRow, type EventMetadata } from './envelope.ts';
 export {
   isAggregateIdLength,
+  isConsumerName,
   isStorableText,
   isTypeName,
   MAX_AGGREGATE_ID_CHARACTERS,

@@ -4,8 +4,9 @@
  */
 const TYPE_NAME = /^[a-z][a-z0-9.-]{0,127}$/;
 
-/** Destinations also become metric dimensions and parts of resource names. */
+/** Destinations and consumers also become metric dimensions and parts of resource names. */
 const DESTINATION_NAME = /^[a-z][a-z0-9-]{0,62}$/;
+const CONSUMER_NAME = DESTINATION_NAME;
 
 /** CloudEvents `source`: a URI reference; here without query, fragment, escapes and trailing slash. */
 const SOURCE = /^[A-Za-z0-9/](?:[A-Za-z0-9._~:/-]{0,126}[A-Za-z0-9._~-])?$/;
@@ -15,6 +16,7 @@ export const RESERVED_TYPE_PREFIX = 'outbox.';
 
 export const isTypeName = (text: string): boolean => TYPE_NAME.test(text);
 export const isDestinationName = (text: string): boolean => DESTINATION_NAME.test(text);
+export const isConsumerName = (text: string): boolean => CONSUMER_NAME.test(text);
 export const isSource = (text: string): boolean => SOURCE.test(text);
 
 /** Most characters (code points, as PostgreSQL's `char_length` counts them) of an aggregate id. At least one. */

@@ -248,7 +248,7 @@ describe('in an account where IAM is in force', () => {
     ['api', 'entry/000000000004.json', true],
     ['operator', 'entry/000000000005.json', true],
   ])(
-    '%s writes the next entry of the log, and neither replaces nor deletes one; the key of the log: %s',
+    '%s writes the next entry of the log, and neither replaces nor deletes one; whoever erases has the key of the log, and whoever finishes has not',
     async (name, Key, key) => {
       const { s3 } = as(name);
       const put = { Bucket: LOG, Key, Body: '{}' };
