@@ -89,7 +89,13 @@ export class Operator extends Construct {
     // Whoever invokes it waits for the answer. Asked without waiting for one, it is not to do the same again by itself.
     this.function.configureAsyncInvoke({ retryAttempts: 0, maxEventAge: Duration.minutes(1) });
     for (const { queue, deadLetterQueue } of Object.values(queues)) {
-      deadLetterQueue.grant(this.function, 'sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes');
+      deadLetterQueue.grant(
+        this.function,
+        'sqs:ReceiveMessage',
+        'sqs:DeleteMessage',
+        'sqs:ChangeMessageVisibility',
+        'sqs:GetQueueAttributes',
+      );
       queue.grant(this.function, 'sqs:SendMessage', 'sqs:GetQueueAttributes');
     }
     archive?.grantRead(this.function);

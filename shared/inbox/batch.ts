@@ -99,10 +99,13 @@ async function processTogether(groups: readonly Message[][], work: Work): Promis
   try {
     const client = await Promise.race([work.invocation.connect(), work.invocation.abandoned]);
     const late = new Promise<never>((_resolve, reject) => {
-      over = setTimeout(() => {
-        client.release(true);
-        reject(new OutOfTimeError());
-      }, work.invocation.remainingMs() * SHARE_OF_TIME);
+      over = setTimeout(
+        () => {
+          client.release(true);
+          reject(new OutOfTimeError());
+        },
+        Math.max(0, work.invocation.remainingMs()) * SHARE_OF_TIME,
+      );
     });
     const applied = await Promise.race([applyTogether(work, client, events), late, work.invocation.abandoned]);
     for (const [index, { event }] of events.entries()) {

@@ -18,6 +18,7 @@ export interface Run {
   readonly relays: Pick<Relays, 'points' | 'starts'>;
   readonly provider: MailProvider;
   readonly operated: Operated;
+  readonly stuck: readonly string[];
   readonly unexplained: readonly string[];
   readonly messagesLeft: number;
   readonly replaysUnfinished: number;

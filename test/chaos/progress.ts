@@ -7,7 +7,12 @@ export interface Progress {
   readonly deliveries: number;
   /** Messages that the consumers acknowledged. */
   readonly acknowledged: number;
+  /** Faults that have not had their turn. */
+  readonly waitsFor: readonly string[];
 }
+
+/** Faults that a line names. */
+const NAMED = 3;
 
 const count = new Intl.NumberFormat('en');
 
@@ -23,6 +28,11 @@ export function progressLine(goal: number, now: Progress, before: Progress): str
     `${count.format(now.deliveries)} deliveries (${rate.toFixed(0)}/s), ${count.format(now.acknowledged)} acknowledged, ` +
     (left > 0
       ? `about ${Math.ceil(left / 60)} min of writing left`
-      : 'all written; faults go on until each had its turn')
+      : `all written; faults go on until each had its turn${notYet(now.waitsFor)}`)
   );
+}
+
+function notYet(waitsFor: readonly string[]): string {
+  if (waitsFor.length === 0) return '';
+  return ` (not yet: ${waitsFor.slice(0, NAMED).join('; ')}${waitsFor.length > NAMED ? '; …' : ''})`;
 }

@@ -221,15 +221,21 @@ async function perform(
   );
 
   try {
-    let said: Progress = { seconds: 0, events: 0, deliveries: 0, acknowledged: 0 };
+    const missing = (): string[] => everyFault(options).filter((kind) => !faults.has(kind));
+    let said: Progress = { seconds: 0, events: 0, deliveries: 0, acknowledged: 0, waitsFor: [] };
     const report = (): void => {
       if (seconds() - said.seconds < PROGRESS_SECONDS) return;
-      const now = { seconds: seconds(), events: ledger.committed.size, deliveries: taken.events, acknowledged };
+      const now = {
+        seconds: seconds(),
+        events: ledger.committed.size,
+        deliveries: taken.events,
+        acknowledged,
+        waitsFor: isOurs ? missing() : [],
+      };
       say(progressLine(options.events, now, said));
       said = now;
     };
     const caught = (): boolean => options.relay !== 'ours' && taken.suspicions >= CAUGHT;
-    const missing = (): string[] => everyFault(options).filter((kind) => !faults.has(kind));
     const enough = (): boolean =>
       ledger.committed.size >= options.events &&
       (!isOurs || (missing().length === 0 && (options.sweep !== 'whole' || relays.swept)));

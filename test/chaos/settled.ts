@@ -15,10 +15,16 @@ export interface SettledOptions {
   readonly say: (line: string) => void;
 }
 
-/** Waits until all is published, applied or held for a reason, and no queue has anything left; or until nothing moves any more. */
-export async function settled({ stage, taken, standstillMs, interrupted, say }: SettledOptions): Promise<void> {
+/**
+ * Waits until all is published, applied or held for a reason, and no queue has anything left; or until nothing moves any more.
+ *
+ * @returns what was left when nothing moved any more, in words
+ */
+export async function settled(options: SettledOptions): Promise<string | undefined> {
+  const { stage, taken, standstillMs, interrupted, say } = options;
   const db = await stage.connect('postgres');
   try {
+    let left: string | undefined;
     let last = '';
     let movedAt = performance.now();
     let saidAt = movedAt;
@@ -28,18 +34,19 @@ export async function settled({ stage, taken, standstillMs, interrupted, say }: 
       await bringForward(db);
       const queued = await messagesIn(stage.queue);
       const { open, unapplied, unexplained } = await waiting(db);
-      if (open === 0 && unapplied <= 0 && unexplained === 0 && queued === 0) return;
+      if (open === 0 && unapplied <= 0 && unexplained === 0 && queued === 0) return undefined;
       patience = open === 0 && queued === 0 ? standstillMs.idle : standstillMs.busy;
-      const now = `${open} deliveries open, ${queued} messages in queues, ${unapplied} not applied, ${unexplained} held`;
-      if (`${now} ${taken.events} ${taken.repeats}` !== last) movedAt = performance.now();
-      last = `${now} ${taken.events} ${taken.repeats}`;
+      left = `${open} deliveries open, ${queued} messages in queues, ${unapplied} not applied, ${unexplained} held`;
+      if (`${left} ${taken.events} ${taken.repeats}` !== last) movedAt = performance.now();
+      last = `${left} ${taken.events} ${taken.repeats}`;
       if (performance.now() - saidAt >= 10_000) {
-        say(now);
+        say(left);
         saidAt = performance.now();
       }
       // Counting millions must not take the processor from what is counted.
       await delay(Math.max(200, 5 * (performance.now() - before)));
     }
+    return interrupted.aborted ? undefined : left;
   } finally {
     await db.end();
   }

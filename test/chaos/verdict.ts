@@ -26,6 +26,8 @@ export interface Verdict {
   /** Applied events without one, or with another one's answer. */
   callsMissing: number;
   callsWithoutEvent: number;
+  /** When faults had ended nothing moved for 45 s, although something was still to be published, delivered or applied. */
+  standstills: number;
   /** Held when nothing moved any more, although no handler always fails for it, and it waits behind no such event. */
   heldWithoutCause: number;
   /** Held when the operator was done. */
@@ -62,6 +64,8 @@ export interface Truth extends EffectsTruth {
   readonly acceptance: Acceptance;
   /** What the writers were told. */
   readonly ledger: Ledger;
+  /** What was left when nothing moved any more although it was not done. */
+  readonly stuck: readonly string[];
   /** Held when nothing moved any more, and why that is wrong. */
   readonly unexplained: readonly string[];
   readonly messagesLeft: number;
@@ -84,6 +88,7 @@ export async function judge(db: pg.Client, truth: Truth): Promise<Judgement> {
     callsTwice: 0,
     callsMissing: 0,
     callsWithoutEvent: 0,
+    standstills: 0,
     heldWithoutCause: 0,
     heldAtTheEnd: 0,
     messagesLeft: 0,
@@ -106,6 +111,7 @@ export async function judge(db: pg.Client, truth: Truth): Promise<Judgement> {
   await judgeReadModels(db, truth, failed);
   await judgeCalls(db, truth, failed);
   await judgeHeld(db, truth, failed);
+  for (const left of truth.stuck) failed('standstills', () => left);
   for (const error of truth.errors) failed('errorsWithoutCause', () => error);
   verdict.messagesLeft = truth.messagesLeft;
   verdict.replaysUnfinished = truth.replaysUnfinished;

@@ -33,7 +33,7 @@ const MAY: Readonly<Record<string, readonly string[]>> = {
   operator: ['Ledger', 'Analytics', 'Notifications']
     .flatMap((name) => [
       ...on(`${name}Queue`, 'send', 'describe'),
-      ...on(`${name}DeadLetters`, 'receive', 'delete', 'describe'),
+      ...on(`${name}DeadLetters`, 'receive', 'delete', 'hide', 'describe'),
     ])
     .concat('read the archive', 'list its events'),
   janitor: ['archive'],

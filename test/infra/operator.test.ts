@@ -41,6 +41,7 @@ describe.each(['dev', 'prod', 'local'] as const)('the operator of stage %s', (st
     const live = ['AnalyticsQueue', 'LedgerQueue', 'NotificationsQueue'];
     expect(queuesOf('sqs:ReceiveMessage')).toEqual(dead);
     expect(queuesOf('sqs:DeleteMessage')).toEqual(dead);
+    expect(queuesOf('sqs:ChangeMessageVisibility')).toEqual(dead);
     expect(queuesOf('sqs:SendMessage')).toEqual(live);
     expect(queuesOf('sqs:GetQueueAttributes')).toEqual([...dead, ...live].toSorted());
     const connect = stage === 'local' ? [] : ['rds-db:connect'];
@@ -57,6 +58,7 @@ describe.each(['dev', 'prod', 'local'] as const)('the operator of stage %s', (st
         's3:GetObject',
         's3:ListBucket',
         's3:PutObject',
+        'sqs:ChangeMessageVisibility',
         'sqs:DeleteMessage',
         'sqs:GetQueueAttributes',
         'sqs:ReceiveMessage',

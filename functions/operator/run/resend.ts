@@ -67,14 +67,14 @@ async function redriveQueue(
       `this function knows no queue ${queue}; it knows ${known}. Nothing was sent.`,
     );
   }
-  const { waiting, moved, ended } = await redriveDeadLetters({
+  const { waiting, moved, left, ended } = await redriveDeadLetters({
     client: sqs,
     from: pair.deadLetters,
     to: pair.queue,
     ...(perSecond !== undefined && { perSecond }),
     signal: AbortSignal.timeout(budgetMs),
   });
-  return { waiting, moved, ended, more: ended === 'stopped' };
+  return { waiting, moved, left, ended, more: ended === 'stopped' };
 }
 
 /** Visible ones and those in flight. */

@@ -1,4 +1,5 @@
 import {
+  ChangeMessageVisibilityBatchCommand,
   type DeleteMessageBatchRequestEntry,
   DeleteMessageBatchCommand,
   GetQueueAttributesCommand,
@@ -34,8 +35,10 @@ export interface DeadLettersRedriven {
   readonly waiting: number;
   /** Accepted by the queue and removed from the dead-letter queue. */
   readonly moved: number;
+  /** Messages in the dead-letter queue at the end, counted likewise, with those that another receiver, or a redrive that was killed, has out. */
+  readonly left: number;
   /**
-   * - `empty`: nothing is left;
+   * - `empty`: nothing more is given out;
    * - `came-back`: a message that this call has sent is in the dead-letter queue again: the consumer still fails, and the rest was left there;
    * - `stopped`: by `signal`; `counted`: a dry run.
    */
@@ -59,7 +62,8 @@ interface Redrive extends Required<
 /**
  * Sends the messages of a dead-letter queue to their queue again: each group in order, at a bounded rate, beside live traffic. A message is removed
  * only when the queue has accepted it, so a crash at any point loses nothing; one that is then sent twice has the same deduplication id, and the
- * consumer's dedupe row absorbs it after the queue's five minutes. Run one at a time.
+ * consumer's dedupe row absorbs it after the queue's five minutes. What was received and not sent is visible again at once, unless the process is
+ * killed: then after a minute, or 20 messages' time at this rate where that is more. Run one at a time.
  *
  * @throws SealedOutboxError: `REDRIVE_QUEUES` when the two do not belong together, `REDRIVE_REFUSED` when the queue refuses a message. PublishError
  * for a call that failed. What was not accepted stays in the dead-letter queue.
@@ -70,23 +74,41 @@ export async function redriveDeadLetters(options: DeadLetterRedrive): Promise<De
   const { perSecond = DEFAULT_PER_SECOND, clock = systemClock } = options;
   if (!(perSecond > 0)) throw new SealedOutboxError('REDRIVE_OPTIONS', 'perSecond must be above 0. Nothing was sent.');
   const { fifo, waiting } = await checkQueues(client, from, to, timeoutMs);
-  if (options.dryRun === true) return { waiting, moved: 0, ended: 'counted' };
+  if (options.dryRun === true) return { waiting, moved: 0, left: waiting, ended: 'counted' };
 
   const redrive: Redrive = { client, from, to, perSecond, clock, timeoutMs, fifo };
+  const { moved, ended } = await redriveUntil(redrive, signal);
+  return { waiting, moved, left: depthOf(await attributesOf(redrive, from)), ended };
+}
+
+async function redriveUntil(
+  redrive: Redrive,
+  signal: AbortSignal | undefined,
+): Promise<Pick<DeadLettersRedriven, 'moved' | 'ended'>> {
+  const { perSecond, clock } = redrive;
   const sent = new Set<string>();
   let moved = 0;
   const isStopped = (): boolean => signal?.aborted === true;
   while (!isStopped()) {
     const messages = await receive(redrive);
-    if (messages.length === 0) return { waiting, moved, ended: 'empty' };
+    if (messages.length === 0) return { moved, ended: 'empty' };
     const back = messages.findIndex(({ MessageId }) => sent.has(MessageId ?? ''));
     const before = clock.monotonic();
     const batch = back === -1 ? messages : messages.slice(0, back);
-    moved += await move(redrive, batch, sent);
-    if (back !== -1) return { waiting, moved, ended: 'came-back' };
+    const removed = new Set<Message>();
+    try {
+      await move(redrive, batch, sent, removed);
+    } finally {
+      await giveBack(
+        redrive,
+        messages.filter((message) => !removed.has(message)),
+      );
+    }
+    moved += batch.length;
+    if (back !== -1) return { moved, ended: 'came-back' };
     await clock.sleep(Math.max(0, (batch.length * 1000) / perSecond - (clock.monotonic() - before)), signal);
   }
-  return { waiting, moved, ended: 'stopped' };
+  return { moved, ended: 'stopped' };
 }
 
 async function checkQueues(
@@ -95,12 +117,7 @@ async function checkQueues(
   to: string,
   timeoutMs: number,
 ): Promise<{ fifo: boolean; waiting: number }> {
-  const attributes = async (QueueUrl: string): Promise<Record<string, string>> => {
-    const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] });
-    const { Attributes = {} } = await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal }));
-    return Attributes;
-  };
-  const [dead, live] = [await attributes(from), await attributes(to)];
+  const [dead, live] = [await attributesOf({ client, timeoutMs }, from), await attributesOf({ client, timeoutMs }, to)];
   const { deadLetterTargetArn } = JSON.parse(live['RedrivePolicy'] ?? '{}') as { deadLetterTargetArn?: string };
   if (dead['QueueArn'] === undefined || deadLetterTargetArn !== dead['QueueArn']) {
     throw new SealedOutboxError(
@@ -108,9 +125,21 @@ async function checkQueues(
       'the redrive policy of `to` does not name `from`: these are not its dead letters. Nothing was sent.',
     );
   }
-  const waiting =
-    Number(dead['ApproximateNumberOfMessages'] ?? 0) + Number(dead['ApproximateNumberOfMessagesNotVisible'] ?? 0);
-  return { fifo: dead['FifoQueue'] === 'true', waiting };
+  return { fifo: dead['FifoQueue'] === 'true', waiting: depthOf(dead) };
+}
+
+async function attributesOf(
+  { client, timeoutMs }: Pick<Redrive, 'client' | 'timeoutMs'>,
+  QueueUrl: string,
+): Promise<Record<string, string>> {
+  const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] });
+  const { Attributes = {} } = await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal }));
+  return Attributes;
+}
+
+function depthOf(attributes: Record<string, string>): number {
+  const { ApproximateNumberOfMessages = '0', ApproximateNumberOfMessagesNotVisible = '0' } = attributes;
+  return Number(ApproximateNumberOfMessages) + Number(ApproximateNumberOfMessagesNotVisible);
 }
 
 async function receive({ client, from, perSecond, timeoutMs }: Redrive): Promise<readonly Message[]> {
@@ -132,8 +161,12 @@ async function receive({ client, from, perSecond, timeoutMs }: Redrive): Promise
  * Sends what was received, and removes what was accepted. Of each group one message goes in a call: the queue answers entry by entry, and a
  * second one that is accepted after a refused first could never be put in order again.
  */
-async function move(redrive: Redrive, messages: readonly Message[], sent: Set<string>): Promise<number> {
-  let moved = 0;
+async function move(
+  redrive: Redrive,
+  messages: readonly Message[],
+  sent: Set<string>,
+  removed: Set<Message>,
+): Promise<void> {
   for (const call of waves(messages, redrive.fifo).flatMap(fitting)) {
     let rest = call;
     for (let attempt = 1; rest.length > 0; attempt += 1) {
@@ -143,18 +176,17 @@ async function move(redrive: Redrive, messages: readonly Message[], sent: Set<st
         redrive,
         accepted.map(({ message }) => message),
       );
-      moved += accepted.length;
+      for (const { message } of accepted) removed.add(message);
       rest = refused.map(({ message }) => message);
       if (rest.length > 0 && attempt === TRIES) {
         throw new SealedOutboxError(
           'REDRIVE_REFUSED',
-          `the queue refused a message ${TRIES} times (${refused[0]?.code}). ${moved} of this batch were sent; the rest stays in the dead-letter queue.`,
+          `the queue refused a message ${TRIES} times (${refused[0]?.code}). ${removed.size} of this batch were sent; the rest stays in the dead-letter queue.`,
         );
       }
       if (rest.length > 0) await redrive.clock.sleep(RETRY_MS);
     }
   }
-  return moved;
 }
 
 /** The first message of each group, then the second of each, and so on; a standard queue has no groups. */
@@ -251,4 +283,16 @@ async function remove({ client, from, timeoutMs }: Redrive, messages: readonly M
   // One that could not be removed is met again, and sent with the same deduplication id.
   const command = new DeleteMessageBatchCommand({ QueueUrl: from, Entries });
   await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal }));
+}
+
+/** Messages that were received and stay: whoever looks next is not to find the queue empty. Where that fails they are visible again by themselves. */
+async function giveBack({ client, from, timeoutMs }: Redrive, messages: readonly Message[]): Promise<void> {
+  if (messages.length === 0) return;
+  const Entries = messages.map(({ ReceiptHandle }, index) => ({
+    Id: String(index),
+    ReceiptHandle,
+    VisibilityTimeout: 0,
+  }));
+  const command = new ChangeMessageVisibilityBatchCommand({ QueueUrl: from, Entries });
+  await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal })).catch(() => {});
 }

@@ -67,6 +67,7 @@ describe('dead letters', () => {
     expect(await operator.done('dead-letters redrive', { queue: 'ledger', perSecond: 3000 }, 'mended')).toEqual({
       waiting: 3,
       moved: 3,
+      left: 0,
       ended: 'empty',
       more: false,
     });

@@ -101,18 +101,23 @@ describe('what the queue took', () => {
 });
 
 describe('the progress of a run', () => {
-  const before = { seconds: 590, events: 400_000, deliveries: 600_000, acknowledged: 590_000 };
+  const before = { seconds: 590, events: 400_000, deliveries: 600_000, acknowledged: 590_000, waitsFor: [] };
 
   it('has the rate since the line before, and the time that is left by the whole run', () => {
-    const now = { seconds: 600, events: 410_000, deliveries: 607_000, acknowledged: 600_000 };
+    const now = { seconds: 600, events: 410_000, deliveries: 607_000, acknowledged: 600_000, waitsFor: [] };
     expect(progressLine(1_000_000, now, before)).toBe(
       '600 s: 410,000 of 1,000,000 events, 607,000 deliveries (700/s), 600,000 acknowledged, about 15 min of writing left',
     );
   });
 
-  it('says so when all is written', () => {
-    const now = { seconds: 600, events: 410_000, deliveries: 607_000, acknowledged: 600_000 };
-    expect(progressLine(410_000, now, before)).toContain('all written');
+  it.each([
+    [[], 'each had its turn'],
+    [['SIGTERM', 'dead letter redriven'], 'each had its turn (not yet: SIGTERM; dead letter redriven)'],
+    [['a', 'b', 'c', 'd'], 'each had its turn (not yet: a; b; c; …)'],
+  ])('says so when all is written, and what it waits for: %j', (waitsFor, end) => {
+    const now = { seconds: 600, events: 410_000, deliveries: 607_000, acknowledged: 600_000, waitsFor };
+    expect(progressLine(410_000, now, before)).toMatch(/all written; faults go on until .*/);
+    expect(progressLine(410_000, now, before).endsWith(end)).toBe(true);
   });
 });
 

@@ -21,6 +21,7 @@ const run = (more: Partial<Run> = {}): Run => ({
   relays: { points: { seen: new Set(), killed: new Set() }, starts: 1 } as unknown as Run['relays'],
   provider: { mails: () => [], requests: () => [] } as unknown as Run['provider'],
   operated: { skipped: new Set(), mended: 0, held: {} },
+  stuck: [],
   unexplained: [],
   messagesLeft: 0,
   replaysUnfinished: 0,
@@ -45,6 +46,7 @@ describe('a run of chaos', () => {
   });
 
   it.each<[Partial<Run>, string]>([
+    [{ stuck: ['1 messages in queues'] }, 'standstills'],
     [{ unexplained: ['ledger a#1'] }, 'heldWithoutCause'],
     [{ messagesLeft: 1 }, 'messagesLeft'],
     [{ replaysUnfinished: 1 }, 'replaysUnfinished'],
