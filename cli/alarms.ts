@@ -7,13 +7,13 @@ import {
   paginateDescribeAlarms,
 } from '@aws-sdk/client-cloudwatch';
 import { SealedOutboxError } from '../shared/errors/index.ts';
-import { type AlarmStanding, renderedAlarms, standings } from './alarms/states.ts';
+import { type AlarmStanding, EXIT, exitCodeOf, renderedAlarms, standings } from './alarms/states.ts';
 import { TARGET_HELP, TARGET_OPTIONS, type Target, targetOf } from './cloud/target.ts';
 
 const HELP = `The alarms of an installation: which are raised, since when, why, and what to read: npm run alarms -- …
 
   --watch             again and again, every five seconds, until Ctrl-C
-  --check             ends with 1 when one is raised
+  --check             ends with 1 when one is raised, and with 3 when there is none to look at
   --json              as JSON; with --watch a line each time
   --help              this text
 
@@ -67,16 +67,14 @@ async function main(words: readonly string[]): Promise<number> {
     for (;;) {
       const alarms = await read(client, target);
       console.log(values.json === true ? JSON.stringify(alarms) : renderedAlarms(alarms));
-      if (values.watch !== true) {
-        return values.check === true && alarms.some(({ state }) => state === 'ALARM') ? 1 : 0;
-      }
+      if (values.watch !== true) return exitCodeOf(alarms, values.check === true);
       if (values.json !== true) console.log('');
       await delay(WATCH_MS);
     }
   } catch (error) {
     const { name, message } = error as Error;
     console.error(`the alarms could not be read (${name}: ${message})`);
-    return 3;
+    return EXIT.unread;
   } finally {
     client.destroy();
   }

@@ -1,6 +1,6 @@
-import { createInterface } from 'node:readline/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SealedOutboxError } from '../shared/errors/index.ts';
+import { ask } from './cloud/ask.ts';
 import { CALL } from './cloud/call.ts';
 import { targetOf } from './cloud/target.ts';
 import { carryOut, EXIT, type Terminal } from './ops/carry-out.ts';
@@ -14,15 +14,6 @@ const terminal: Terminal = {
   ask: process.stdin.isTTY ? ask : null,
   wait: delay,
 };
-
-async function ask(question: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return await lines.question(question);
-  } finally {
-    lines.close();
-  }
-}
 
 /** @returns the process's exit code. */
 async function main(words: readonly string[]): Promise<number> {

@@ -27,6 +27,16 @@ export function standings(alarms: readonly (MetricAlarm | CompositeAlarm)[], sta
     .toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || a.name.localeCompare(b.name));
 }
 
+/** A check that found no alarm to look at has looked at the wrong place: a mistyped stack or another region must not pass for one in which all is well. */
+export const EXIT = { read: 0, raised: 1, unread: 3 } as const;
+
+/** @param check whether a raised alarm is a failure */
+export function exitCodeOf(alarms: readonly AlarmStanding[], check: boolean): number {
+  if (!check) return EXIT.read;
+  if (alarms.length === 0) return EXIT.unread;
+  return alarms.some(({ state }) => state === 'ALARM') ? EXIT.raised : EXIT.read;
+}
+
 /** For people: the table, and what to do about those that are raised. */
 export function renderedAlarms(alarms: readonly AlarmStanding[]): string {
   if (alarms.length === 0) return 'There is no alarm of this stack.';

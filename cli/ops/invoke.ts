@@ -19,14 +19,15 @@ const LONGEST_MS = 310_000;
 /**
  * The function of a target, and who we are: asked of STS once, where it is not given.
  *
+ * @param longestMs how long to wait for an answer
  * @throws SealedOutboxError `OPERATOR_UNREACHABLE` when nothing was carried out, `OPERATOR_CUT_OFF` when that is not known
  */
-export function operatorOf(target: Target, by: string | undefined): Operator {
+export function operatorOf(target: Target, by: string | undefined, longestMs = LONGEST_MS): Operator {
   // An act must not happen twice because its answer was lost on the way.
   const lambda = new LambdaClient({
     ...target.client,
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: 5_000, requestTimeout: LONGEST_MS },
+    requestHandler: { connectionTimeout: 5_000, requestTimeout: longestMs, throwOnRequestTimeout: true },
   });
   let caller = by ?? target.caller;
   return {

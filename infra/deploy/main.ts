@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
+import { ask } from './ask.ts';
 import { deploy, destroy, type World } from './carry-out.ts';
 import type { Step } from './plan.ts';
 
@@ -16,15 +16,6 @@ const world: World = {
   ask: process.stdin.isTTY ? ask : null,
   run,
 };
-
-async function ask(question: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return await lines.question(question);
-  } finally {
-    lines.close();
-  }
-}
 
 /** Ctrl-C reaches it as well, since it is of the same process group; what it does then decides. */
 async function run(step: Step): Promise<number> {

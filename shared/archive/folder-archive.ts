@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, rename } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { syncDirectory, wholeFiles, writeDurably } from '../files/index.ts';
 import type { Archive } from './archive.ts';
@@ -13,8 +13,14 @@ export function folderArchive(directory: string): Archive {
       await mkdir(dirname(file), { recursive: true });
       // Under another name first: whoever lists the folder never sees half a file.
       const partial = `${file}.${randomUUID()}.partial`;
-      await writeDurably(partial, content);
-      await rename(partial, file);
+      try {
+        await writeDurably(partial, content);
+        await rename(partial, file);
+      } catch (error) {
+        // Nobody else would remove it, and each run of a janitor whose disk is full would leave one more.
+        await rm(partial, { force: true });
+        throw error;
+      }
       await syncDirectory(dirname(file));
     },
     async *list(prefix) {

@@ -82,8 +82,7 @@ export async function drainable(work: Work, after: Aggregate | null): Promise<Ag
 }
 
 /**
- * Has events tried again that were held because an earlier deployment did not know their type or version, and this one does. Once per
- * process is enough.
+ * Has events tried again that were held because another deployment did not know their type or version, and this one does.
  */
 export async function retryWhatIsKnownNow(work: Work): Promise<void> {
   await ownTransaction(work, (tx) =>

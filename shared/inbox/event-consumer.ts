@@ -31,6 +31,8 @@ const DRAIN_MS = 2000;
 const IDLE_MS = 5_000;
 /** How often a process looks for held events that nothing in its batches has pointed at. */
 const LOOK_EVERY_MS = 10_000;
+/** How often it looks for those that it knows and another process did not: while a deployment goes on, one of before may hold some at any time. */
+const KNOWN_EVERY_MS = 300_000;
 
 /**
  * A Lambda handler that applies each event once: of an SQS queue, FIFO or standard, or of EventBridge, with a queue between or without.
@@ -96,7 +98,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
   const running = new Set<Invocation>();
   const monotonicMs = (): number => performance.now();
   let registered = false;
-  let retried = false;
+  let retriedAt = -Infinity;
   let lookedAt = -Infinity;
   let lookedUpTo: Aggregate | null = null;
 
@@ -111,10 +113,10 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     registered = true;
   };
 
-  const retryOnce = async (work: Work): Promise<void> => {
-    if (retried) return;
+  const retryKnown = async (work: Work): Promise<void> => {
+    const startedAt = monotonicMs();
     await Promise.race([retryWhatIsKnownNow(work), work.invocation.abandoned]);
-    retried = true;
+    retriedAt = startedAt;
   };
 
   const during = async <T>(deadline: Deadline, attempts: number, task: (work: Work) => Promise<T>): Promise<T> => {
@@ -149,7 +151,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
       await drain(work, work.waiting.values(), { mayGoOn, waits: true });
       if (monotonicMs() - lookedAt < LOOK_EVERY_MS || !work.invocation.mayStart() || !mayGoOn()) return;
       lookedAt = monotonicMs();
-      await retryOnce(work);
+      if (monotonicMs() - retriedAt >= KNOWN_EVERY_MS) await retryKnown(work);
       const found = await Promise.race([drainable(work, lookedUpTo), work.invocation.abandoned]);
       lookedUpTo = found.at(-1) ?? null;
       await drain(work, found, { mayGoOn });
@@ -183,7 +185,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     drainAll: (deadline: Deadline): Promise<number> =>
       during(deadline, rules.attempts, async (work) => {
         await register(work.invocation);
-        await retryOnce(work);
+        await retryKnown(work);
         let drained = 0;
         let after: Aggregate | null = null;
         while (work.invocation.mayStart()) {

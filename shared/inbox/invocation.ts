@@ -74,11 +74,16 @@ export function startInvocation(pool: Connections, deadline: Deadline, margins: 
         throw new OutOfTimeError();
       }
       held.add(client);
+      // A connection that is cut emits 'error' besides failing its statement; without a listener that ends the process.
+      const onError = (): void => {};
+      client.on('error', onError);
       // The pool sets `release` anew at each checkout and throws at a second call. Whoever abandons a connection cannot
       // know whether its holder wakes up again and gives it back too.
       const release = client.release.bind(client);
       client.release = (broken) => {
-        if (held.delete(client)) release(broken);
+        if (!held.delete(client)) return;
+        client.off('error', onError);
+        release(broken);
       };
       return client;
     },

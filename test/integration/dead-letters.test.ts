@@ -165,7 +165,21 @@ describe('redriving dead letters', () => {
     const slept: number[] = [];
     const paced = { ...clock, sleep: async (ms: number) => void slept.push(ms) };
     await redriveDeadLetters({ client, from, to, perSecond: 5, clock: paced });
-    expect(slept).toEqual([2000, 2000, 1000]);
+    expect(slept).toEqual([1000, 1000, 1000, 1000, 1000]);
+  });
+
+  it('keeps to a pace below one a second, and lets no more go at once than it says for a second', async () => {
+    const { from, to } = queues('standard');
+    await put(from, 'x#1', 'x#2', 'x#3');
+    const slept: number[] = [];
+    const sent: number[] = [];
+    const watched = between(async (command, real) => {
+      if (command instanceof SendMessageBatchCommand) sent.push(command.input.Entries?.length ?? 0);
+      return real();
+    });
+    const paced = { ...movedClock(), sleep: async (ms: number) => void slept.push(ms) };
+    await redriveDeadLetters({ client: watched, from, to, perSecond: 0.1, clock: paced });
+    expect({ sent, slept }).toEqual({ sent: [1, 1, 1], slept: [10_000, 10_000, 10_000] });
   });
 
   it('loses nothing when it dies between sending and removing; a repeat has the same deduplication id', async () => {
@@ -192,6 +206,36 @@ describe('redriving dead letters', () => {
     const arrived = await take(to);
     expect(bodies(arrived, 'a')).toEqual(['a#1', 'a#2']);
     expect(bodies(arrived, 'b')).toEqual(['b#1']);
+  });
+
+  it('removes again what was sent and could not be removed at once, and does not leave it out of sight', async () => {
+    const { from, to } = queues('fifo');
+    await put(from, 'a#1', 'a#2', 'b#1');
+    let refused = 0;
+    const flaky = between(async (command, real) => {
+      if (!(command instanceof DeleteMessageBatchCommand) || refused === 2) return real();
+      refused += 1;
+      const Failed = command.input.Entries?.map(({ Id }) => ({ Id, Code: 'InternalError', SenderFault: false }));
+      return { Successful: [], Failed };
+    });
+    const paced = { ...movedClock(), sleep: async () => {} };
+    expect(await redriveDeadLetters({ ...FAST, client: flaky, from, to, clock: paced })).toEqual({
+      waiting: 3,
+      moved: 3,
+      left: 0,
+      ended: 'empty',
+    });
+    const stubborn = between(async (command, real) => {
+      if (!(command instanceof DeleteMessageBatchCommand)) return real();
+      const Failed = command.input.Entries?.map(({ Id }) => ({ Id, Code: 'InternalError', SenderFault: false }));
+      return { Successful: [], Failed };
+    });
+    await put(from, 'c#1');
+    await expect(redriveDeadLetters({ ...FAST, client: stubborn, from, to, clock: paced })).rejects.toMatchObject({
+      code: 'REDRIVE_NOT_REMOVED',
+    });
+    expect(bodies(await take(from))).toEqual(['c#1']);
+    expect(bodies(await take(to)).toSorted()).toEqual(['a#1', 'a#2', 'b#1', 'c#1']);
   });
 
   it('makes several calls of what is too large for one', async () => {

@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { transaction } from '../../shared/database/index.ts';
 import { parseEnvelope } from '../../shared/events/index.ts';
 import {
   cancelReplay,
@@ -283,6 +284,30 @@ describe('an operator', () => {
       { act: 'resume_replay', actor: 'sealed_operator', reason: 'quiet' },
       { act: 'cancel_replay', actor: 'sealed_operator', reason: 'wrong scope' },
     ]);
+  });
+
+  it('cancels also what somebody else is at in this moment, and does not say before that nothing is left', async () => {
+    await published(2, 'a', 'b');
+    const number = await start({ paused: true });
+    await resumeReplay(operator, number, 'on');
+    for (let step = 0; step < 2; step += 1) await owner.query('select outbox.plan_replay($1)', [number]);
+    const cancelled = await transaction(owner, async (settling) => {
+      await settling.query('select from outbox.delivery where replay = $1 order by position limit 1 for update', [
+        number,
+      ]);
+      await expect(cancelReplay(operator, number, 'wrong scope', { waitMs: 1 })).rejects.toMatchObject({
+        code: 'REPLAY_NOT_CLEARED',
+        message: expect.stringMatching(/3 unsent messages were removed.*1 is locked/),
+      });
+      const again = cancelReplay(operator, number, 'wrong scope');
+      await vi.waitFor(async () => {
+        const { rows } = await owner.query(`select from outbox.audit where act = 'cancel_replay'`);
+        expect(rows).toHaveLength(2);
+      });
+      return { again };
+    });
+    expect(await cancelled.again).toBe(1);
+    expect(await stateOf(number)).toMatchObject({ state: 'cancelled', waiting: 0, parked: 0 });
   });
 
   it('pauses one that is being sent: what is in flight is answered, the rest waits, and it goes on there', async () => {

@@ -1,17 +1,7 @@
-import {
-  ChangeMessageVisibilityBatchCommand,
-  type DeleteMessageBatchRequestEntry,
-  DeleteMessageBatchCommand,
-  GetQueueAttributesCommand,
-  type Message,
-  ReceiveMessageCommand,
-  SendMessageBatchCommand,
-  type SendMessageBatchRequestEntry,
-  type SQSClient,
-} from '@aws-sdk/client-sqs';
+import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import { SealedOutboxError } from '../../errors/index.ts';
-import { awsCall } from '../publish/aws-call.ts';
 import { type Clock, systemClock } from '../relay/clock.ts';
+import { attributesOf, giveBack, receive, type Redrive, remove, RETRY_MS, send, TRIES } from './dead-letter-calls.ts';
 
 export interface DeadLetterRedrive {
   readonly client: SQSClient;
@@ -47,26 +37,18 @@ export interface DeadLettersRedriven {
 
 const DEFAULT_PER_SECOND = 50;
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** A refused message is tried so often before the redrive gives up. */
-const TRIES = 3;
-const RETRY_MS = 1_000;
 /** What SQS takes in one call, attributes counted. */
 const CALL_BYTES = 1_048_576;
-
-interface Redrive extends Required<
-  Pick<DeadLetterRedrive, 'client' | 'from' | 'to' | 'perSecond' | 'clock' | 'timeoutMs'>
-> {
-  readonly fifo: boolean;
-}
 
 /**
  * Sends the messages of a dead-letter queue to their queue again: each group in order, at a bounded rate, beside live traffic. A message is removed
  * only when the queue has accepted it, so a crash at any point loses nothing; one that is then sent twice has the same deduplication id, and the
  * consumer's dedupe row absorbs it after the queue's five minutes. What was received and not sent is visible again at once, unless the process is
- * killed: then after a minute, or 20 messages' time at this rate where that is more. Run one at a time.
+ * killed: then after a minute. Run one at a time.
  *
- * @throws SealedOutboxError: `REDRIVE_QUEUES` when the two do not belong together, `REDRIVE_REFUSED` when the queue refuses a message. PublishError
- * for a call that failed. What was not accepted stays in the dead-letter queue.
+ * @throws SealedOutboxError: `REDRIVE_QUEUES` when the two do not belong together, `REDRIVE_REFUSED` when the queue refuses a message,
+ * `REDRIVE_NOT_REMOVED` when the dead-letter queue keeps one that was sent. PublishError for a call that failed. What was not accepted stays in the
+ * dead-letter queue.
  * @example await redriveDeadLetters({ client, from: deadLetterQueueUrl, to: queueUrl, perSecond: 20 })
  */
 export async function redriveDeadLetters(options: DeadLetterRedrive): Promise<DeadLettersRedriven> {
@@ -128,33 +110,9 @@ async function checkQueues(
   return { fifo: dead['FifoQueue'] === 'true', waiting: depthOf(dead) };
 }
 
-async function attributesOf(
-  { client, timeoutMs }: Pick<Redrive, 'client' | 'timeoutMs'>,
-  QueueUrl: string,
-): Promise<Record<string, string>> {
-  const command = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['All'] });
-  const { Attributes = {} } = await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal }));
-  return Attributes;
-}
-
 function depthOf(attributes: Record<string, string>): number {
   const { ApproximateNumberOfMessages = '0', ApproximateNumberOfMessagesNotVisible = '0' } = attributes;
   return Number(ApproximateNumberOfMessages) + Number(ApproximateNumberOfMessagesNotVisible);
-}
-
-async function receive({ client, from, perSecond, timeoutMs }: Redrive): Promise<readonly Message[]> {
-  const command = new ReceiveMessageCommand({
-    QueueUrl: from,
-    MaxNumberOfMessages: 10,
-    // Also a standard queue then asks all of its servers, and an empty answer means empty.
-    WaitTimeSeconds: 1,
-    // Longer than ten messages take, or they would be given out again meanwhile.
-    VisibilityTimeout: Math.min(43_200, Math.ceil(60 + 20 / perSecond)),
-    MessageSystemAttributeNames: ['All'],
-    MessageAttributeNames: ['All'],
-  });
-  const { Messages = [] } = await awsCall(timeoutMs + 1_000, (abortSignal) => client.send(command, { abortSignal }));
-  return Messages;
 }
 
 /**
@@ -225,74 +183,4 @@ function sizeOf({ Body = '', MessageAttributes = {} }: Message): number {
     bytes += Buffer.byteLength(name + DataType + StringValue) + (BinaryValue?.length ?? 0);
   }
   return bytes;
-}
-
-interface Sent {
-  readonly accepted: readonly { readonly message: Message; readonly messageId: string }[];
-  readonly refused: readonly { readonly message: Message; readonly code: string }[];
-}
-
-async function send({ client, to, timeoutMs, fifo }: Redrive, messages: readonly Message[]): Promise<Sent> {
-  const command = new SendMessageBatchCommand({
-    QueueUrl: to,
-    Entries: messages.map((message, index) => entryOf(message, index, fifo)),
-  });
-  const { Successful = [], Failed = [] } = await awsCall(timeoutMs, (abortSignal) =>
-    client.send(command, { abortSignal }),
-  );
-  const ids = new Map(Successful.map(({ Id, MessageId }) => [Id, MessageId ?? '']));
-  const codes = new Map(Failed.map(({ Id, Code }) => [Id, Code]));
-  const accepted = [];
-  const refused = [];
-  for (const [index, message] of messages.entries()) {
-    const messageId = ids.get(String(index));
-    if (messageId !== undefined) accepted.push({ message, messageId });
-    else refused.push({ message, code: codes.get(String(index)) ?? 'NoAnswer' });
-  }
-  return { accepted, refused };
-}
-
-/**
- * The same message. Its deduplication id is made of its id in the dead-letter queue: another one than that of the first send, which the queue may
- * still remember, and the same when this redrive is interrupted and repeated.
- */
-function entryOf(
-  { MessageId, Body, Attributes, MessageAttributes }: Message,
-  index: number,
-  fifo: boolean,
-): SendMessageBatchRequestEntry {
-  const { MessageGroupId, AWSTraceHeader } = Attributes ?? {};
-  return {
-    Id: String(index),
-    MessageBody: Body,
-    ...(MessageAttributes !== undefined && { MessageAttributes }),
-    ...(AWSTraceHeader !== undefined && {
-      MessageSystemAttributes: { AWSTraceHeader: { DataType: 'String', StringValue: AWSTraceHeader } },
-    }),
-    ...(MessageGroupId !== undefined && { MessageGroupId }),
-    ...(fifo && { MessageDeduplicationId: `redrive-${MessageId}` }),
-  };
-}
-
-async function remove({ client, from, timeoutMs }: Redrive, messages: readonly Message[]): Promise<void> {
-  if (messages.length === 0) return;
-  const Entries: DeleteMessageBatchRequestEntry[] = messages.map(({ ReceiptHandle }, index) => ({
-    Id: String(index),
-    ReceiptHandle,
-  }));
-  // One that could not be removed is met again, and sent with the same deduplication id.
-  const command = new DeleteMessageBatchCommand({ QueueUrl: from, Entries });
-  await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal }));
-}
-
-/** Messages that were received and stay: whoever looks next is not to find the queue empty. Where that fails they are visible again by themselves. */
-async function giveBack({ client, from, timeoutMs }: Redrive, messages: readonly Message[]): Promise<void> {
-  if (messages.length === 0) return;
-  const Entries = messages.map(({ ReceiptHandle }, index) => ({
-    Id: String(index),
-    ReceiptHandle,
-    VisibilityTimeout: 0,
-  }));
-  const command = new ChangeMessageVisibilityBatchCommand({ QueueUrl: from, Entries });
-  await awsCall(timeoutMs, (abortSignal) => client.send(command, { abortSignal })).catch(() => {});
 }

@@ -1,4 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Queryable } from '../../database/index.ts';
+import { SealedOutboxError } from '../../errors/index.ts';
 import { call } from './call.ts';
 
 /** Which events: those that fit all that is given. One thing at least must be. */
@@ -119,18 +121,46 @@ export async function resumeReplay(db: Queryable, number: number, reason: string
   await call(db, 'select outbox.resume_replay($1, $2)', [number, reason]);
 }
 
+/** How long a cancellation waits for what relays are settling: longer than a statement of theirs may take. Milliseconds. */
+const CLEAR_WAIT_MS = 25_000;
+const CLEAR_LOOK_MS = 50;
+
 /**
  * Ends a replay for good and removes what it has not sent, in small transactions. Calling it again finishes an interrupted one.
  *
+ * @param options.waitMs how long to wait for messages that another transaction is at, such as a relay that settles them; default 25,000 ms
  * @returns how many unsent messages were removed
- * @throws OperationError `NOT_IN_STATE` when it is done
+ * @throws OperationError `NOT_IN_STATE` when it is done; SealedOutboxError `REPLAY_NOT_CLEARED`: it is cancelled, and some messages stayed locked. What
+ * stays keeps its event from being pruned: call it again.
  */
-export async function cancelReplay(db: Queryable, number: number, reason: string): Promise<number> {
+export async function cancelReplay(
+  db: Queryable,
+  number: number,
+  reason: string,
+  { waitMs = CLEAR_WAIT_MS }: { readonly waitMs?: number } = {},
+): Promise<number> {
   await call(db, 'select outbox.cancel_replay($1, $2)', [number, reason]);
+  let movedAt = performance.now();
   for (let total = 0; ;) {
     const [{ removed }] = await call(db, 'select outbox.clear_replay($1) as removed', [number]);
-    if (removed === 0) return total;
     total += removed;
+    if (removed > 0) {
+      movedAt = performance.now();
+      continue;
+    }
+    // It passes over what is locked, so 0 may mean that others are at the rest.
+    const [{ left }] = await call(db, 'select (waiting + parked)::float8 as left from outbox.list_replays($1)', [
+      number,
+    ]);
+    if (left === 0) return total;
+    if (performance.now() - movedAt >= waitMs) {
+      throw new SealedOutboxError(
+        'REPLAY_NOT_CLEARED',
+        `replay ${number} is cancelled, and ${total} unsent messages were removed; ${left} ${left === 1 ? 'is' : 'are'} locked by others and stay${left === 1 ? 's' : ''}. ` +
+          'Cancel it again; if it stays so, look for an open transaction in pg_stat_activity.',
+      );
+    }
+    await delay(CLEAR_LOOK_MS);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { KeysNotPreparedError, SealingError } from '../errors.ts';
-import { type KeyringClock, type Moment, momentOf, systemClock } from '../keyring/age.ts';
+import { ageOf, type KeyringClock, type Moment, momentOf, systemClock } from '../keyring/age.ts';
 import { createKmsCache, secretKey } from '../keyring/kms-cache.ts';
 import type { Kms, KmsContext } from '../keyring/kms.ts';
 import { isFresh, isUsable } from '../keyring/subject-cache.ts';
@@ -35,6 +35,9 @@ export interface IndexKey {
   readonly secret: KeyObject;
 }
 
+/** How long others wait for a read that is under way: longer than vault and KMS take. One that hangs holds up nobody who comes later. */
+const PATIENCE_MS = 5_000;
+
 interface Known {
   readonly rows: readonly IndexKeyRow[];
   readonly askedAt: Moment;
@@ -50,7 +53,7 @@ interface Known {
 export function createIndexKeys({ name: vaultName, vault, kms, clock = systemClock }: IndexKeysOptions): IndexKeys {
   const cache = createKmsCache(kms, clock);
   const known = new Map<string, Known>();
-  const reading = new Map<string, Promise<Known>>();
+  const reading = new Map<string, { readonly flight: Promise<Known>; readonly startedAt: Moment }>();
 
   const createFirst = async (index: BlindIndex): Promise<IndexKeyRow> => {
     const askedAt = momentOf(clock);
@@ -81,17 +84,24 @@ export function createIndexKeys({ name: vaultName, vault, kms, clock = systemClo
       const entry = known.get(indexId(index));
       return entry !== undefined && isFresh(clock, entry.askedAt);
     };
+    const isUnderWay = (index: BlindIndex): boolean => {
+      const entry = reading.get(indexId(index));
+      return entry !== undefined && ageOf(clock, entry.startedAt) < PATIENCE_MS;
+    };
     const asked = new Map(indexes.map((index) => [indexId(index), index]));
-    const missing = [...asked.values()].filter((index) => !isKnown(index) && !reading.has(indexId(index)));
+    const missing = [...asked.values()].filter((index) => !isKnown(index) && !isUnderWay(index));
     if (missing.length > 0) {
+      const startedAt = momentOf(clock);
       const answer = vault.readIndexKeys(missing.map(({ name }) => name));
       for (const index of missing) {
-        const flight = read(index, answer).finally(() => reading.delete(indexId(index)));
-        reading.set(indexId(index), flight);
+        const flight = read(index, answer).finally(() => {
+          if (reading.get(indexId(index))?.flight === flight) reading.delete(indexId(index));
+        });
+        reading.set(indexId(index), { flight, startedAt });
       }
     }
     return Promise.all(
-      indexes.map(async (index) => (await reading.get(indexId(index))) ?? (known.get(indexId(index)) as Known)),
+      indexes.map(async (index) => (await reading.get(indexId(index))?.flight) ?? (known.get(indexId(index)) as Known)),
     );
   };
 

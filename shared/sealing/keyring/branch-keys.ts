@@ -1,8 +1,11 @@
 import type { KeyObject } from 'node:crypto';
-import { type KeyringClock, momentOf } from './age.ts';
+import { ageOf, type KeyringClock, MINUTE, type Moment, momentOf } from './age.ts';
 import { createKmsCache, secretKey } from './kms-cache.ts';
 import { branchContext, type Kms } from './kms.ts';
 import type { BranchRow, Vault } from './vault.ts';
+
+/** Longer than anybody takes from a read of the vault to what follows from it. Not for good: a restored backup may be of before the class. */
+const FIRST_MS = MINUTE;
 
 /** Unwrapped branch keys of one vault. */
 export interface BranchKeys {
@@ -14,7 +17,7 @@ export interface BranchKeys {
 
 export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: KeyringClock): BranchKeys {
   const cache = createKmsCache(kms, clock);
-  const firsts = new Map<string, Promise<BranchRow>>();
+  const firsts = new Map<string, { readonly row: Promise<BranchRow>; readonly askedAt: Moment }>();
 
   return {
     open(row) {
@@ -33,10 +36,14 @@ export function createBranchKeys(name: string, kms: Kms, vault: Vault, clock: Ke
         return standing;
       };
       // Kept: whoever has read the vault before and comes after it must not make another.
-      const first = firsts.get(className) ?? create();
+      const known = firsts.get(className);
+      if (known !== undefined && ageOf(clock, known.askedAt) < FIRST_MS) return known.row;
+      const first = { row: create(), askedAt: momentOf(clock) };
       firsts.set(className, first);
-      first.catch(() => firsts.delete(className));
-      return first;
+      first.row.catch(() => {
+        if (firsts.get(className) === first) firsts.delete(className);
+      });
+      return first.row;
     },
   };
 }

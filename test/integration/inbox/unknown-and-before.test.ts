@@ -6,7 +6,7 @@ import { counterConsumer, createEffects, effectsOf, heldOf } from '../../support
 import { counterEnvelope, type CounterEvent } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
 import { recordingLog, recordingMetrics } from '../../support/recorders.ts';
-import { fifoRecord, invoke } from '../../support/sqs-batch.ts';
+import { drainOf, fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
 beforeAll(() => createEffects(database));
@@ -73,6 +73,15 @@ describe('an event of a version that the consumer does not know', () => {
     expect(seen).toEqual([1]);
     await invoke(consumerWith(2), []);
     expect(seen).toEqual([1, 2, 3]);
+    expect(await heldOf(pool, 'deployed-later')).toEqual([]);
+
+    // While a deployment goes on, a process of before may hold one after those of today have looked.
+    const today = consumerWith(2);
+    await invoke(today, []);
+    await invoke(consumerWith(1), [message('a', 4, { version: 2 })]);
+    expect(await reasonsOf(pool, 'deployed-later')).toEqual(['4 unknown-version']);
+    await drainOf(today);
+    expect(seen).toEqual([1, 2, 3, 4]);
     expect(await heldOf(pool, 'deployed-later')).toEqual([]);
   });
 });

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { targetOf } from '../../../cli/cloud/target.ts';
+import { operatorOf } from '../../../cli/ops/invoke.ts';
 
 /** What stands in for Lambda: keeps the requests, and answers as the test says. */
 const requests: { path: string; body: unknown }[] = [];
@@ -82,4 +84,14 @@ it('what cannot be undone is not sent where nobody can be asked, and ends with 2
 it('wrong words are sent nowhere, and end with 2', async () => {
   expect(await ops('redrive', '4711')).toMatchObject({ code: 2, stderr: expect.stringContaining('redrive --help') });
   expect(requests).toEqual([]);
+});
+
+it('a request that nobody answers is given up, and said to be cut off', async () => {
+  answer = () => {};
+  const operator = operatorOf(targetOf({ directory }, {}), 'ada', 50);
+  await expect(operator.invoke({ command: 'status', arguments: {} })).rejects.toMatchObject({
+    code: 'OPERATOR_CUT_OFF',
+  });
+  operator.close();
+  server.closeAllConnections();
 });

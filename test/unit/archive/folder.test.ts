@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -14,6 +14,14 @@ const folder = (): string => join(directory, String((folders += 1)));
 archiveConformance(() => folderArchive(folder()));
 
 describe('a file of the archive', () => {
+  it('that cannot be written leaves nothing behind: a disk that is full would be fuller at each try', async () => {
+    const path = folder();
+    // A folder of that name is in the way.
+    mkdirSync(join(path, 'events', 'taken'), { recursive: true });
+    await expect(folderArchive(path).put('events/taken', Buffer.from('content'))).rejects.toThrow();
+    expect(readdirSync(join(path, 'events'))).toEqual(['taken']);
+  });
+
   async function written(count: number): Promise<{ path: string; file: string }> {
     const path = folder();
     const archive = folderArchive(path);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { renderedAlarms, standings } from '../../../cli/alarms/states.ts';
+import { exitCodeOf, renderedAlarms, standings } from '../../../cli/alarms/states.ts';
 import { targetOf } from '../../../cli/cloud/target.ts';
 
 const alarm = (AlarmName: string, StateValue: 'OK' | 'ALARM' | 'INSUFFICIENT_DATA', more = {}) => ({
@@ -36,6 +36,19 @@ describe('alarms', () => {
     expect(text).toMatch(/parked: because of parked\n\n1 of 3 raised, 1 without data yet\.$/);
     expect(renderedAlarms([])).toBe('There is no alarm of this stack.');
   });
+
+  it.each([
+    [[alarm('lag', 'OK'), alarm('held', 'INSUFFICIENT_DATA')], 0],
+    [[alarm('lag', 'OK'), alarm('parked', 'ALARM')], 1],
+    [[], 3],
+  ])(
+    'make a check that finds them end with a code of its own, and one that finds none does not pass: %#',
+    (found, code) => {
+      const shown = standings(found, 'shop');
+      expect(exitCodeOf(shown, true)).toBe(code);
+      expect(exitCodeOf(shown, false)).toBe(0);
+    },
+  );
 });
 
 describe('the installation that is meant', () => {

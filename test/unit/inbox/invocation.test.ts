@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startInvocation } from '../../../shared/inbox/invocation.ts';
@@ -8,7 +9,9 @@ const MARGINS = { startMs: 3_000, stopMs: 500 };
 function fakePool() {
   const released: unknown[] = [];
   const connect = async (): Promise<pg.PoolClient> =>
-    ({ release: (broken?: boolean) => void released.push(broken) }) as unknown as pg.PoolClient;
+    Object.assign(new EventEmitter(), {
+      release: (broken?: boolean) => void released.push(broken),
+    }) as unknown as pg.PoolClient;
   return { released, connect };
 }
 
@@ -59,6 +62,17 @@ describe('startInvocation', () => {
     expect(pool.released).toHaveLength(2);
     await expect(invocation.connect()).rejects.toMatchObject({ code: 'OUT_OF_TIME' });
     expect(invocation.mayStart()).toBe(false);
+  });
+
+  it('survives that a connection which it holds is cut, whoever waits for it, and leaves no listener on those that it gives back', async () => {
+    const invocation = startInvocation(fakePool(), deadlineIn(30_000), MARGINS);
+    const client = await invocation.connect();
+    expect(() => client.emit('error', new Error('Connection terminated unexpectedly'))).not.toThrow();
+    client.release();
+    expect(client.listenerCount('error')).toBe(0);
+    const held = await invocation.connect();
+    invocation.abandon();
+    expect(held.listenerCount('error')).toBe(0);
   });
 
   it('gives back unused a connection that comes when the invocation is over', async () => {

@@ -465,6 +465,18 @@ describe('what cannot be loaded', () => {
 });
 
 describe('a vault that was restored from an older backup', () => {
+  it('gets the first branch key of a class again, although this process has made it before', async () => {
+    const { keyring, another, vault, clock } = keyringUnderTest();
+    await keyOf(keyring, 'C-lost');
+    // The backup is of before the class.
+    vault.branches.length = 0;
+    vault.subjects.length = 0;
+    await clock.advance(2 * MINUTE);
+    const key = await keyOf(keyring, 'C-1');
+    expect(vault.branches).toHaveLength(1);
+    expect(await opened(another(), key, sealValue('Ada', key, EVENT))).toBe('Ada');
+  });
+
   it('may give a branch key version a second time: what is in memory under that name is not used', async () => {
     const { keyring, another, vault } = keyringUnderTest();
     const lost = await keyOf(keyring, 'C-lost');
