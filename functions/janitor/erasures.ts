@@ -6,6 +6,8 @@ import { announceErased } from '../erasure.ts';
 import { s3Calls } from '../s3.ts';
 import type { ErasureConfig } from './config.ts';
 
+const STATEMENT_MS = 20_000;
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The walk through what is left of erasures, their log, and what ends its connections. */
@@ -18,7 +20,14 @@ export function openErasures(
     env,
   }: { readonly database: DatabaseConfig; readonly log: Log; readonly metrics: Metrics; readonly env: Environment },
 ): { readonly walk: Walk; readonly log: ErasureLog; close(): Promise<void> } {
-  const pool = createPool(database, { max: 1, applicationName: 'janitor', statementTimeoutMs: 20_000, log });
+  const pool = createPool(database, {
+    max: 1,
+    applicationName: 'janitor',
+    statementTimeoutMs: STATEMENT_MS,
+    // As the run's own connection: what hangs ends with a log line, and the other walks go on.
+    answerTimeoutMs: STATEMENT_MS + 5_000,
+    log,
+  });
   const client = s3Calls(10_000, env);
   const erasureLog =
     address.kind === 's3' ? s3ErasureLog({ client, bucket: address.bucket }) : folderErasureLog(address.path);

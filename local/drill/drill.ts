@@ -23,8 +23,6 @@ export interface DrillOptions {
   /** Whose values are sealed, in two classes each. */
   readonly persons: number;
   readonly write: (line: string) => void;
-  /** Where backups and the log of erasures go, in a directory of their own that is removed at the end. Default: the system's temporary one. */
-  readonly directory?: string;
   /** Called when the backup is taken: what happens to backups. */
   readonly onBackup?: (directory: string) => Promise<void>;
 }
@@ -46,14 +44,8 @@ const AFTER = 5;
  *
  * @returns whether it was all as it must be
  */
-export async function runDrill({
-  server,
-  persons,
-  write,
-  directory: parent = tmpdir(),
-  onBackup,
-}: DrillOptions): Promise<boolean> {
-  const directory = await mkdtemp(join(parent, 'sealed-outbox-drill-'));
+export async function runDrill({ server, persons, write, onBackup }: DrillOptions): Promise<boolean> {
+  const directory = await mkdtemp(join(tmpdir(), 'sealed-outbox-drill-'));
   const pools: pg.Pool[] = [];
   const databases = ['drill_vault', 'drill_restored'];
   try {

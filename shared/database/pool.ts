@@ -9,6 +9,8 @@ export interface PoolOptions {
   readonly applicationName: string;
   /** A statement that runs longer is cancelled. Milliseconds. */
   readonly statementTimeoutMs?: number;
+  /** A statement that is not even cancelled, because nobody answers any more, is given up, and its connection thrown away. Milliseconds; default: never. */
+  readonly answerTimeoutMs?: number;
   readonly log: Log;
 }
 
@@ -19,6 +21,7 @@ export function createPool(config: DatabaseConfig, options: PoolOptions): pg.Poo
     max: options.max,
     application_name: options.applicationName,
     statement_timeout: options.statementTimeoutMs ?? 30_000,
+    ...(options.answerTimeoutMs !== undefined && { query_timeout: options.answerTimeoutMs }),
     idle_in_transaction_session_timeout: 60_000,
   });
   // From its first moment on, also while it is handed out: a server that is shutting down may send its greeting and its last words in one

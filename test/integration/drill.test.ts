@@ -1,4 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runDrill } from '../../local/drill/drill.ts';
@@ -38,5 +41,19 @@ describe('the drill', () => {
       admin.query(`select from pg_database where datname ~ '^drill'`),
     );
     expect(rows).toEqual([]);
+  });
+
+  it('that is interrupted ends its server, and leaves nothing behind', async () => {
+    const TMPDIR = await mkdtemp(join(tmpdir(), 'interrupted-'));
+    try {
+      await chmod(TMPDIR, 0o755);
+      const drill = spawn(process.execPath, ['local/drill/main.ts'], { env: { ...process.env, TMPDIR } });
+      await once(drill.stdout, 'data');
+      drill.kill('SIGINT');
+      expect(await once(drill, 'exit')).toEqual([130, null]);
+      expect(await readdir(TMPDIR)).toEqual([]);
+    } finally {
+      await rm(TMPDIR, { recursive: true, force: true });
+    }
   });
 });

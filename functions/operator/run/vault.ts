@@ -39,7 +39,11 @@ export const vaultRunners: Runners<keyof typeof vaultCommands> = {
 };
 
 async function erasingOf({ erasing }: Tools): Promise<Erasing> {
-  if (erasing !== undefined) return erasing();
+  if (erasing !== undefined) {
+    const opened = await erasing();
+    await opened.ready();
+    return opened;
+  }
   throw new SealedOutboxError(
     'ERASURE_ELSEWHERE',
     'this function may erase nobody. Nothing was done. Give its Operator `erases`, or use what else erases persons.',

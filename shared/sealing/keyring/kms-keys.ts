@@ -96,10 +96,17 @@ function contextOf({ vault, class: className, version, purpose }: KmsContext): R
   return { vault, class: className, version, purpose };
 }
 
+/** What a connection says that was kept, and that the other end has forgotten while the sandbox was frozen: the first call on it, and no other, fails so. */
+const FORGOTTEN: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
 async function ask<T>(timeoutMs: number, call: (options: CallOptions) => Promise<T>): Promise<T> {
   const abortSignal = AbortSignal.timeout(timeoutMs);
+  const once = async (): Promise<T> => call({ abortSignal });
   try {
-    return await call({ abortSignal });
+    return await once().catch((error: unknown) => {
+      if (abortSignal.aborted || !FORGOTTEN.has(nameOf(error))) throw error;
+      return once();
+    });
   } catch (error) {
     // The SDK calls every abort AbortError.
     throw abortSignal.aborted ? sealingError('TimeoutError') : sealingError(nameOf(error));

@@ -1,13 +1,18 @@
 import { v7 } from 'uuid';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { keptSince } from '../../../functions/erasure.ts';
+import { openErasing } from '../../../functions/operator/erasing.ts';
 import type { Tools } from '../../../functions/operator/run/tools.ts';
+import { classes } from '../../../functions/sample/catalogue/classes.ts';
+import { erasable } from '../../../functions/sample/catalogue/erasable.ts';
 import { type ErasureOptions, takeRotationRequests } from '../../../shared/sealing/index.ts';
+import { silentLog } from '../../../shared/telemetry/index.ts';
 import { testDatabase } from '../../support/database.ts';
 import { fakeKms } from '../../support/keyring.ts';
 import { testOperator } from '../../support/operator.ts';
 import { recordingMetrics } from '../../support/recorders.ts';
 import { installSample, invoiceOrder, sampleErasure, sampleErasureLog } from '../../support/sample.ts';
+import { silentProxy } from '../../support/silent-proxy.ts';
 import { sampleApi } from '../sample/api-harness.ts';
 
 const database = await testDatabase();
@@ -24,6 +29,8 @@ const erasing =
   async () => ({
     erasure: sampleErasure(pool, { metrics, ...more }),
     keptSince: (subject) => keptSince(pool, 'sample.kept_since', subject),
+    ready: async () => {},
+    close: async () => {},
   });
 const operator = await testOperator(database, { erasing: erasing() }, 'sealed_erasing_operator');
 beforeEach(() => {
@@ -37,6 +44,27 @@ async function customer(): Promise<{ kind: string; id: string; invoice: string }
   expect(reply.status).toBe(201);
   return { kind: 'customer', id, invoice: String(reply.body['id']) };
 }
+
+describe('what erases', () => {
+  it('like case 24: goes on where its idle connection has been forgotten on the way, and gives up one that dies in the middle', async () => {
+    const config = database.config('sealed_erasing_operator');
+    const proxy = await silentProxy(config.port);
+    const person = await customer();
+    vi.stubEnv('SEALING_VAULT', 'sample');
+    vi.stubEnv('SEALING_KEY_ARN', 'arn:aws:kms:eu-central-1:111122223333:key/1');
+    vi.stubEnv('SEALING_ERASURE_LOG', 'file:///nowhere');
+    const { erasure, ready, close } = openErasing({ classes, erasable }, { ...config, port: proxy.port }, silentLog, 2_000);
+    vi.unstubAllEnvs();
+    expect(await erasure.status(person)).toMatchObject({ outcome: 'open' });
+    proxy.silence();
+    await ready();
+    expect(await erasure.status(person)).toMatchObject({ outcome: 'open' });
+    proxy.silence();
+    await expect(erasure.status(person)).rejects.toThrow(/timeout/);
+    expect(await erasure.status(person)).toMatchObject({ outcome: 'open' });
+    await close();
+  });
+});
 
 describe('erase', () => {
   it('does what DELETE /customers/{id} does: the same classes, kept until the same day', async () => {
@@ -164,6 +192,8 @@ describe('an operator without', () => {
       erasing: async () => ({
         erasure: sampleErasure(database.pool('sealed_operator', 1)),
         keptSince: async () => undefined,
+        ready: async () => {},
+        close: async () => {},
       }),
     });
     expect(await plain.call('rotate', { class: 'contact' }, 'r')).toMatchObject({ code: 'SEALING_DENIED' });

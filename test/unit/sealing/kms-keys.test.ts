@@ -62,6 +62,26 @@ describe('keys of AWS KMS', () => {
     await expect(failing(error).generate(context)).rejects.toMatchObject({ code: 'SEALING_UNAVAILABLE' });
   });
 
+  it('like case 24: are asked for once more on another connection, where the kept one has been forgotten meanwhile', async () => {
+    const bytes = Uint8Array.of(1);
+    let resets = 1;
+    const { client: reset, asked } = client(async () => {
+      if (resets-- > 0) throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+      return { KeyId: keyArn, Plaintext: bytes, CiphertextBlob: bytes };
+    });
+    const kms = kmsKeys({ client: reset, keyArn });
+    expect(await kms.unwrap({ kmsKey: keyArn, wrapped: bytes }, context)).toBe(bytes);
+    expect(asked).toHaveLength(2);
+    resets = 9;
+    await expect(kms.generate(context)).rejects.toMatchObject({ code: 'SEALING_UNAVAILABLE' });
+    expect(asked).toHaveLength(4);
+    const slow = client(async () => {
+      throw Object.assign(new Error('slow down'), { name: 'ThrottlingException' });
+    });
+    await expect(kmsKeys({ client: slow.client, keyArn }).generate(context)).rejects.toThrow();
+    expect(slow.asked).toHaveLength(1);
+  });
+
   it('an answer without a key, and none in time, are unavailable', async () => {
     const empty = kmsKeys({ client: client(async () => ({})).client, keyArn });
     await expect(empty.generate(context)).rejects.toMatchObject({ code: 'SEALING_UNAVAILABLE' });
