@@ -44,9 +44,8 @@ export async function deploy(words: readonly string[], world: World): Promise<nu
       }
       const code = await world.run(step);
       if (code === 0) continue;
-      world.complain(
-        `${step.does}: ended with ${code}. ${step === plan.deploy ? AFTER_A_FAILURE : 'Nothing was deployed.'}`,
-      );
+      const after = code > INTERRUPTED ? AFTER_AN_INTERRUPTION : AFTER_A_FAILURE;
+      world.complain(`${step.does}: ended with ${code}. ${step === plan.deploy ? after : 'Nothing was deployed.'}`);
       return FAILED;
     }
     return DONE;
@@ -55,6 +54,12 @@ export async function deploy(words: readonly string[], world: World): Promise<nu
 
 const AFTER_A_FAILURE =
   'CloudFormation rolls back what it had begun, and the old functions go on with the newer schema; docs/deploy.md#when-a-deployment-fails tells what to look at.';
+
+/** Above it is what a signal ended. */
+const INTERRUPTED = 128;
+
+const AFTER_AN_INTERRUPTION =
+  "Nobody waits any more, and CloudFormation goes on with what it had begun: the stacks' events tell how it ends. The command can be run again then.";
 
 /** `npm run destroy`. @returns the process's exit code */
 export async function destroy(words: readonly string[], world: World): Promise<number> {

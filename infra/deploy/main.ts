@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ask } from './ask.ts';
 import { deploy, destroy, type World } from './carry-out.ts';
 import type { Step } from './plan.ts';
+import { runStep } from './run-step.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const COMMANDS = { deploy, destroy } as const;
@@ -17,20 +17,9 @@ const world: World = {
   run,
 };
 
-/** Ctrl-C reaches it as well, since it is of the same process group; what it does then decides. */
 async function run(step: Step): Promise<number> {
   console.error(`\n${step.does} …`);
-  const child = spawn(process.execPath, step.args, { cwd: ROOT, stdio: 'inherit' });
-  const ignore = (): void => {};
-  process.on('SIGINT', ignore);
-  try {
-    return await new Promise<number>((settle, fail) => {
-      child.on('error', fail);
-      child.on('close', (code) => settle(code ?? 1));
-    });
-  } finally {
-    process.off('SIGINT', ignore);
-  }
+  return runStep(step, ROOT);
 }
 
 const [command, ...words] = process.argv.slice(2);

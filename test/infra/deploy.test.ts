@@ -98,6 +98,7 @@ describe('npm run deploy', () => {
   it.each([
     [[0, 1], 'makes templates and bundles: ended with 1. Nothing was deployed.', 2],
     [[0, 0, 0, 1], /^deploys: ended with 1. CloudFormation rolls back/, 4],
+    [[0, 0, 0, 130], /^deploys: ended with 130. Nobody waits any more, and CloudFormation goes on/, 4],
   ])('stops at the step that fails: codes %j', async (codes, complaint, ran) => {
     const { told, world } = scene({ codes });
     expect(await deploy([...DEV, '--yes'], world)).toBe(1);
