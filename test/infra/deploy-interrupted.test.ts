@@ -27,14 +27,19 @@ const isAlive = (pid: number): boolean => {
 it.each([
   ['SIGINT', '130'],
   ['SIGTERM', '143'],
-] as const)('%s to npm run deploy ends the program of the step and what that has started, and waits for it', async (signal, code) => {
-  const command = spawn(process.execPath, ['--input-type=module', '-e', COMMAND], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const lines = createInterface({ input: command.stdout });
-  const ended = once(command, 'exit');
-  const [pid] = await once(lines, 'line');
-  const said = once(lines, 'line');
-  command.kill(signal);
-  expect(await said).toEqual([code]);
-  expect(await ended).toEqual([0, null]);
-  await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
-});
+] as const)(
+  '%s to npm run deploy ends the program of the step and what that has started, and waits for it',
+  async (signal, code) => {
+    const command = spawn(process.execPath, ['--input-type=module', '-e', COMMAND], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const lines = createInterface({ input: command.stdout });
+    const ended = once(command, 'exit');
+    const [pid] = await once(lines, 'line');
+    const said = once(lines, 'line');
+    command.kill(signal);
+    expect(await said).toEqual([code]);
+    expect(await ended).toEqual([0, null]);
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), { timeout: 10_000 });
+  },
+);

@@ -53,16 +53,16 @@ describe('what erases', () => {
     vi.stubEnv('SEALING_VAULT', 'sample');
     vi.stubEnv('SEALING_KEY_ARN', 'arn:aws:kms:eu-central-1:111122223333:key/1');
     vi.stubEnv('SEALING_ERASURE_LOG', 'file:///nowhere');
-    const { erasure, ready, close } = openErasing({ classes, erasable }, { ...config, port: proxy.port }, silentLog, 2_000);
+    const opened = openErasing({ classes, erasable }, { ...config, port: proxy.port }, silentLog, 2_000);
     vi.unstubAllEnvs();
-    expect(await erasure.status(person)).toMatchObject({ outcome: 'open' });
+    expect(await opened.erasure.status(person)).toMatchObject({ outcome: 'open' });
     proxy.silence();
-    await ready();
-    expect(await erasure.status(person)).toMatchObject({ outcome: 'open' });
+    await opened.ready();
+    expect(await opened.erasure.status(person)).toMatchObject({ outcome: 'open' });
     proxy.silence();
-    await expect(erasure.status(person)).rejects.toThrow(/timeout/);
-    expect(await erasure.status(person)).toMatchObject({ outcome: 'open' });
-    await close();
+    await expect(opened.erasure.status(person)).rejects.toThrow(/timeout/);
+    expect(await opened.erasure.status(person)).toMatchObject({ outcome: 'open' });
+    await opened.close();
   });
 });
 
