@@ -237,8 +237,9 @@ describe('the function as Lambda loads it', () => {
   it('tries again to open what erases, where it could not be opened at first', async () => {
     const erasing = '../../../functions/operator/erasing.ts';
     const status = async () => ({ outcome: 'done', classes: [] });
+    const ready = async () => {};
     vi.doMock(erasing, () => {
-      vi.doMock(erasing, () => ({ openErasing: () => ({ erasure: { status } }) }));
+      vi.doMock(erasing, () => ({ openErasing: () => ({ erasure: { status }, ready }) }));
       throw new Error('EMFILE');
     });
     const { handler } = await loaded(database.config('sealed_operator'), {
