@@ -11,6 +11,7 @@ const event = (sequence: number, type: string, data: EventFact['data'] = {}): Ev
   data,
   deliveries: ['published'],
   committedAt: 0,
+  applied: true,
   appliedAt: sequence * 100,
   day: '2026-11-30',
   counted: true,
@@ -89,7 +90,7 @@ describe('verify', () => {
     ['a missing row', { ...right, ledger: [] }, /invoice i is not in the ledger/],
     [
       'an event that was not applied',
-      { ...right, events: right.events.map((fact) => ({ ...fact, appliedAt: null })) },
+      { ...right, events: right.events.map((fact) => ({ ...fact, applied: false, appliedAt: null })) },
       /e1 has had no effect/,
     ],
     [
