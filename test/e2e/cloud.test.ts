@@ -320,7 +320,7 @@ async function waiting(QueueUrl: string): Promise<number> {
 
 describe('what a destination refuses, and what a consumer gives up', () => {
   it('raise the alarms of parked, blocked, orphaned and held events and of dead letters, until the limit is mended and the operator sends them again', async () => {
-    const told = await listen(queues, topics, output('AlarmTopicArn'));
+    const { seen, ended, told } = await watchAlarms(cloud, clients);
     const notifications = { QueueUrl: output('NotificationsQueueUrl') };
     const ledger = { QueueUrl: output('LedgerQueueUrl') };
     const original = await attributesOf(ledger.QueueUrl);
@@ -334,6 +334,14 @@ describe('what a destination refuses, and what a consumer gives up', () => {
       await set(ledger.QueueUrl, { VisibilityTimeout, RedrivePolicy });
       await serveQueue(lambda, output('LedgerFunctionName'), true);
     };
+    const raised = new Map([
+      ['parked-notifications', 'parked'],
+      ['parked-ledger', 'parked'],
+      ['blocked-ledger', 'blocked'],
+      ['orphaned-ledger', 'blocked'],
+      ['gap-ledger', 'held'],
+      ['dead-letters-ledger', 'dead-letters'],
+    ]);
     let id: string;
     let mend = async (): Promise<void> => {};
     // Somebody lowers the limit of one queue; the consumer of the other receives, and never acknowledges.
@@ -366,20 +374,12 @@ describe('what a destination refuses, and what a consumer gives up', () => {
       const orphaned = await sendInvoice(apiUrl);
       await pay(orphaned, 100);
       mend = await orphan(cloud, orphaned);
-      await Promise.all(
-        [
-          ['parked-notifications', 'parked'],
-          ['parked-ledger', 'parked'],
-          ['blocked-ledger', 'blocked'],
-          ['orphaned-ledger', 'blocked'],
-          ['gap-ledger', 'held'],
-          ['dead-letters-ledger', 'dead-letters'],
-        ].map(async ([alarm = '', runbook]) =>
-          expect(await told(alarm, 'ALARM')).toMatchObject({
-            AlarmDescription: expect.stringMatching(`Runbook: docs/runbooks/${runbook}.md`),
-          }),
-        ),
-      );
+      await seen(...raised.keys())();
+      for (const [alarm, runbook] of raised) {
+        expect(await told(alarm, 'ALARM')).toMatchObject({
+          AlarmDescription: expect.stringMatching(`Runbook: docs/runbooks/${runbook}.md`),
+        });
+      }
     } finally {
       await mend();
       for (const { QueueUrl } of [notifications, ledger]) await set(QueueUrl, { MaximumMessageSize: '1048576' });
@@ -395,8 +395,7 @@ describe('what a destination refuses, and what a consumer gives up', () => {
     expect(await command('ops', 'dead-letters', 'redrive', 'ledger', ...reason)).toMatchObject({ code: 0 });
     expect(await arrived()).toBe(true);
     expect((await facts()).ledger.map(({ invoiceId }) => invoiceId)).toContain(id);
-    const raised = ['parked-notifications', 'parked-ledger', 'blocked-ledger', 'orphaned-ledger', 'gap-ledger'];
-    await Promise.all([...raised, 'dead-letters-ledger'].map((alarm) => told(alarm, 'OK')));
+    await ended(...raised.keys());
     const { summary } = await checkTraffic(cloud, { invoices: 0, lanes: 1 }, 0);
     expect(summary.wrong).toEqual([]);
   });

@@ -135,7 +135,10 @@ describe('an erasure that is interrupted', () => {
   it('that fails in every run is counted as not applied each time, stands in the log once, and ends when it can be done', async () => {
     const person = await shop.customer();
     const failing = { announce: () => Promise.reject(down) };
-    await shop.erasure(failing).erase({ subject: customer(person.id) }).catch(() => {});
+    await shop
+      .erasure(failing)
+      .erase({ subject: customer(person.id) })
+      .catch(() => {});
     const written = log.entries().length;
     for (const run of ['first', 'second']) {
       const metrics = recordingMetrics();

@@ -68,6 +68,15 @@ describe('verify', () => {
     });
   });
 
+  it('knows no times of rows that the server has frozen, and that they were applied all the same', () => {
+    const frozen = right.events.map((fact) => ({ ...fact, committedAt: null, appliedAt: null }));
+    expect(verify({ ...right, events: frozen }, sent, mails)).toMatchObject({
+      medianMs: null,
+      worstMs: null,
+      wrong: [],
+    });
+  });
+
   it.each<[string, Facts, RegExp]>([
     ['an effect too few', { ...right, entries: [1, 2, 4].map(entry) }, /event 4 was applied after 2/],
     ['an order break', { ...right, entries: [1, 3, 2, 4].map(entry) }, /event 3 was applied after 1/],
