@@ -40,11 +40,14 @@ export interface Stage {
     /** A relay that was not seen for longer is gone. */
     readonly relaySilence: Duration;
     /** Others that are not the constructs' own, for a stage whose alarms are to be seen within half a minute. */
-    readonly outbox?: Pick<OutboxAlarmsProps, 'pendingEvents' | 'blockedEvents' | 'oldestHeldAge'>;
+    readonly outbox?: Pick<OutboxAlarmsProps, 'pendingEvents' | 'blockedEvents' | 'oldestHeldAge' | 'janitorPeriod'>;
     readonly consumers?: Pick<ConsumerAlarmsProps, 'queueAge' | 'effectAge'>;
     readonly functions?: Pick<FunctionAlarmsProps, 'period'>;
-    readonly database?: Pick<DatabaseAlarmsProps, 'connectionsPercent' | 'oldestTransaction' | 'snapshotAge'>;
-    readonly sealing?: Pick<SealingAlarmsProps, 'janitorPeriod'>;
+    readonly database?: Pick<
+      DatabaseAlarmsProps,
+      'connectionsPercent' | 'oldestTransaction' | 'snapshotAge' | 'transactionIdAge'
+    >;
+    readonly sealing?: Pick<SealingAlarmsProps, 'janitorPeriod' | 'erasuresAnHour' | 'erasurePeriod'>;
   };
 }
 
@@ -77,16 +80,26 @@ export const stages: Readonly<Record<StageName, Stage>> = {
     consumerTimeout: Duration.seconds(5),
     consumerOutage: Duration.seconds(90),
     // Measurements of 10 s, so that an alarm goes off within half a minute. Schedules start every minute at best, so the
-    // local cloud invokes the monitor every 10 s itself.
+    // local cloud invokes monitor and janitor itself.
     alarms: {
       period: Duration.seconds(10),
       oldestPendingAge: Duration.seconds(15),
       relaySilence: Duration.seconds(90),
-      outbox: { pendingEvents: 10, blockedEvents: 1, oldestHeldAge: Duration.seconds(5) },
+      outbox: {
+        pendingEvents: 10,
+        blockedEvents: 1,
+        oldestHeldAge: Duration.seconds(5),
+        janitorPeriod: Duration.seconds(10),
+      },
       consumers: { queueAge: Duration.seconds(10), effectAge: Duration.seconds(10) },
       functions: { period: Duration.seconds(10) },
-      database: { connectionsPercent: 40, oldestTransaction: Duration.seconds(10), snapshotAge: 2_000 },
-      sealing: { janitorPeriod: Duration.seconds(10) },
+      database: {
+        connectionsPercent: 40,
+        oldestTransaction: Duration.seconds(10),
+        snapshotAge: 2_000,
+        transactionIdAge: 150_000,
+      },
+      sealing: { janitorPeriod: Duration.seconds(10), erasuresAnHour: 1, erasurePeriod: Duration.seconds(10) },
     },
   },
   dev: {

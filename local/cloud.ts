@@ -2,7 +2,7 @@ import { chmod, mkdtemp, mkdir, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import { type InvocationType, InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { watchMetrics } from './cloudwatch/watch.ts';
 import type { AlarmChange } from './cloudwatch/alarms.ts';
 import {
@@ -58,8 +58,11 @@ const DATABASE = 'sealed_outbox';
 /** A megabyte more than everything here needs. */
 const NEEDED_BYTES = 600_000_000;
 
-/** The monitor's rhythm: the deployed local alarms measure in periods of 10 s, and a schedule can do no better than 60. */
-const MONITOR_EVERY_MS = 5_000;
+/** The rhythm of monitor and janitor: the deployed local alarms measure in periods of 10 s, and a schedule can do no better than 60. */
+const MEASURE_EVERY_MS = 5_000;
+
+/** Of the server's settings. It freezes rows by itself, well before the local alarm on the age of transaction ids. */
+const POSTGRES = { track_commit_timestamp: 'on', autovacuum_freeze_max_age: 100_000 };
 
 /**
  * Starts PostgreSQL and the emulator, deploys the application and sets it going. What is started belongs to `supervisor`,
@@ -113,7 +116,7 @@ async function start({
   );
 
   const client = { endpoint, region: REGION, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } };
-  await report.step('Relay and monitor', () => setGoing(supervisor, client, outputs, alarmSpeed));
+  await report.step('Relay, monitor and janitor', () => setGoing(supervisor, client, outputs, alarmSpeed));
   const watch = watchMetrics({
     client,
     speed: alarmSpeed,
@@ -130,7 +133,7 @@ async function startDatabase(supervisor: Supervisor, temporary: string): Promise
   const directory = join(temporary, 'postgres');
   await mkdir(directory);
   if (supervisor.stopping) throw new Interrupted();
-  const starting = startPostgres({ directory, settings: { track_commit_timestamp: 'on' } });
+  const starting = startPostgres({ directory, settings: POSTGRES });
   // Registered before it runs, so that a stop in the middle of the start waits for it and then ends it.
   supervisor.beforeStop(async () => (await starting).stop());
   const server = await starting;
@@ -147,13 +150,20 @@ async function setGoing(
   speed: number,
 ): Promise<void> {
   const lambda = new LambdaClient(client);
-  const invoke = async (FunctionName: string | undefined): Promise<void> => {
-    await lambda.send(new InvokeCommand({ FunctionName, InvocationType: 'Event', Payload: '{}' }));
+  const stopping = new AbortController();
+  const invoke = async (name: string, InvocationType: InvocationType): Promise<void> => {
+    const invocation = new InvokeCommand({ FunctionName: outputs[name], InvocationType, Payload: '{}' });
+    await lambda.send(invocation, { abortSignal: stopping.signal });
   };
-  await invoke(outputs['RelayFunctionName']);
-  const pulse = startPulse(() => invoke(outputs['MonitorFunctionName']), MONITOR_EVERY_MS / speed);
+  await invoke('RelayFunctionName', 'Event');
+  const pulses = [
+    startPulse(() => invoke('MonitorFunctionName', 'Event'), MEASURE_EVERY_MS / speed),
+    // The next run waits for this one, which may have much to delete.
+    startPulse(() => invoke('JanitorFunctionName', 'RequestResponse'), MEASURE_EVERY_MS / speed),
+  ];
   supervisor.beforeStop(async () => {
-    await pulse.stop();
+    stopping.abort();
+    await Promise.all(pulses.map((pulse) => pulse.stop()));
     lambda.destroy();
   });
 }

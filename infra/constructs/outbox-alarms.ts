@@ -29,6 +29,8 @@ export interface OutboxAlarmsProps {
   readonly oldestHeldAge?: Duration;
   /** What is older than it need be by more than this shows that the janitor does not keep up. Default: 1 day. */
   readonly pruneLag?: Duration;
+  /** Length of one measurement of what the janitor finds in its runs. Default: 15 minutes, for runs five minutes apart: a period without one is a breach. */
+  readonly janitorPeriod?: Duration;
   /** Length of one measurement. Default: 1 minute, the rhythm of the monitor and of SQS's own metrics. */
   readonly period?: Duration;
 }
@@ -175,12 +177,11 @@ export class OutboxAlarms extends Construct {
         { ...PERSISTENT, treatMissingData: TreatMissingData.IGNORE },
       ),
     ]);
-    const pruneLag = props.pruneLag ?? Duration.days(1);
-    const { janitor } = props;
+    const { janitor, pruneLag = Duration.days(1), janitorPeriod = JANITOR_PERIOD } = props;
     // An erasure that is late has an alarm of its own: `SealingAlarms`.
     const areas = janitor?.areas.filter((area) => area !== 'erasure') ?? [];
     const metrics = areas.flatMap((area) =>
-      janitor ? [[area, janitor.metricPruneLag(area, JANITOR_PERIOD)] as const] : [],
+      janitor ? [[area, janitor.metricPruneLag(area, janitorPeriod)] as const] : [],
     );
     const pruning = metrics.map(([area, metric]) =>
       this.alarm(

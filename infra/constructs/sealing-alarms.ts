@@ -30,13 +30,15 @@ export interface SealingAlarmsProps {
   readonly rewrapLag?: Duration;
   /** The rotation of an index's key that has not taken a step for longer is stuck. Default: 1 day; its steps are ten minutes apart, and as long as columns take. */
   readonly indexRotationLag?: Duration;
-  /** More persons for whom an erasure is asked within an hour are more than usual. Default: 50. */
+  /** More persons for whom an erasure is asked within an hour, or another `erasurePeriod`, are more than usual. Default: 50. */
   readonly erasuresAnHour?: number;
+  /** Over how long erasures are counted. Default: 1 hour. */
+  readonly erasurePeriod?: Duration;
   /** An erasure that is due for longer is stuck. Default: 1 hour. */
   readonly erasureLag?: Duration;
   /** Length of one measurement of KMS's errors. Default: 1 minute. */
   readonly period?: Duration;
-  /** Length of one measurement of what the janitor finds in its runs, five minutes apart. Default: 15 minutes. Where its silence is a breach, it stays that. */
+  /** Length of one measurement of what the janitor finds in its runs. Default: 15 minutes, for runs five minutes apart: a period without one is a breach for some. */
   readonly janitorPeriod?: Duration;
 }
 
@@ -60,7 +62,8 @@ export class SealingAlarms extends Construct {
   constructor(scope: Construct, id: string, props: SealingAlarmsProps) {
     super(scope, id);
     const { installation, janitor, period = Duration.minutes(1), kmsErrors = 0, canaryAge = Duration.days(2) } = props;
-    const { erasuresAnHour = 50, erasureLag = Duration.hours(1), branchKeyOverdue = Duration.days(7) } = props;
+    const { erasuresAnHour = 50, erasurePeriod = Duration.hours(1), erasureLag = Duration.hours(1) } = props;
+    const { branchKeyOverdue = Duration.days(7) } = props;
     const { rewrapLag = Duration.days(1), indexRotationLag = Duration.days(1), janitorPeriod = JANITOR_PERIOD } = props;
     const metric = (metricName: string, statistic: string, of: Duration): Metric =>
       new Metric({
@@ -107,7 +110,7 @@ export class SealingAlarms extends Construct {
         `No canary was opened for ${canaryAge.toHumanString()} in some class, or the janitor does not look after keys.`,
         'canary',
         {
-          metric: metric('CanaryAge', Stats.MAXIMUM, JANITOR_PERIOD),
+          metric: metric('CanaryAge', Stats.MAXIMUM, janitorPeriod),
           threshold: canaryAge.toSeconds(),
           ...PERSISTENT,
           treatMissingData: TreatMissingData.BREACHING,
@@ -147,12 +150,12 @@ export class SealingAlarms extends Construct {
     const erasures = (): Alarm[] => [
       alarm(
         'erasure-rate',
-        `Erasures of more than ${erasuresAnHour} persons were asked for within an hour: by mistake, or on purpose. What is done cannot be undone.`,
+        `Erasures of more than ${erasuresAnHour} persons were asked for within ${erasurePeriod.toHumanString()}: by mistake, or on purpose. What is done cannot be undone.`,
         'erasure',
         {
-          metric: metric('ErasuresRequested', Stats.SUM, Duration.hours(1)),
+          metric: metric('ErasuresRequested', Stats.SUM, erasurePeriod),
           threshold: erasuresAnHour,
-          // At once: each hour counts, and nothing of it is a hiccup.
+          // At once: each period counts, and nothing of it is a hiccup.
           datapointsToAlarm: 1,
           evaluationPeriods: 1,
           treatMissingData: TreatMissingData.NOT_BREACHING,
@@ -163,7 +166,7 @@ export class SealingAlarms extends Construct {
         `An erasure is due for more than ${erasureLag.toHumanString()} and not done, or the janitor fails there.`,
         'erasure',
         {
-          metric: janitor.metricPruneLag('erasure', JANITOR_PERIOD),
+          metric: janitor.metricPruneLag('erasure', janitorPeriod),
           threshold: erasureLag.toSeconds(),
           ...PERSISTENT,
           treatMissingData: TreatMissingData.BREACHING,

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../shared/database/index.ts';
 
-/** What stands in the database, read in one snapshot. Times are those of the commits, milliseconds since 1970. */
+/** What stands in the database, read in one snapshot. Times are those of the commits, milliseconds since 1970; null where the server has forgotten them, as it does of rows that it froze. */
 export interface Facts {
   readonly events: readonly EventFact[];
   readonly entries: readonly EntryFact[];
@@ -20,8 +20,9 @@ export interface EventFact {
   readonly day: string;
   /** One per destination. */
   readonly deliveries: readonly string[];
-  readonly committedAt: number;
-  /** When the ledger's transaction committed; null while it has not. */
+  readonly committedAt: number | null;
+  /** Whether the ledger has applied it, and when its transaction committed. */
+  readonly applied: boolean;
   readonly appliedAt: number | null;
   /** Whether analytics has taken it. */
   readonly counted: boolean;
@@ -65,6 +66,15 @@ export interface DayFact {
   readonly amountMinor: number;
 }
 
+/** From commit to effect, in milliseconds, of events of which both times are known, ascending. */
+export function latenciesOf(events: readonly Pick<EventFact, 'committedAt' | 'appliedAt'>[]): number[] {
+  return events
+    .flatMap(({ committedAt, appliedAt }) =>
+      committedAt === null || appliedAt === null ? [] : [appliedAt - committedAt],
+    )
+    .toSorted((a, b) => a - b);
+}
+
 /**
  * Reads it all. The server must run with `track_commit_timestamp`: it keeps the time of each commit, so that the way from
  * commit to effect is measured by the database itself and not by the columns of the product. `db` must see every table.
@@ -77,6 +87,7 @@ export async function readFacts(db: Queryable): Promise<Facts> {
           'id', e.id, 'invoiceId', e.aggregate_id, 'sequence', e.sequence, 'type', e.type, 'data', e.data,
           'deliveries', (select coalesce(json_agg(d.state), '[]') from outbox.delivery d where d.event_id = e.id),
           'committedAt', extract(epoch from pg_xact_commit_timestamp(e.xmin)) * 1000,
+          'applied', exists (select from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id),
           'appliedAt', (select extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000
                           from inbox.processed_event p where p.consumer = 'ledger' and p.event_id = e.id),
           'day', (e.occurred_at at time zone 'UTC')::date,

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { LocalCloud } from '../cloud.ts';
 import { asSuperuser } from '../postgres.ts';
 import type { Report } from '../report.ts';
-import { countUnfinished, readFacts } from './facts.ts';
+import { countUnfinished, latenciesOf, readFacts } from './facts.ts';
 import { exposures } from './personal-data.ts';
 import { sendInvoice, sendTraffic, type TrafficPlan } from './traffic.ts';
 import { type MailFact, type Summary, verify } from './verify.ts';
@@ -48,11 +48,7 @@ export async function checkTraffic(cloud: LocalCloud, plan: TrafficPlan, idleInv
     }
     const facts = await readFacts(db);
     const summary = verify(facts, traffic.invoices, await sentMails(cloud.mailProviderUrl));
-    const idleMs = facts.events
-      .flatMap(({ invoiceId, committedAt, appliedAt }) =>
-        appliedAt !== null && single.includes(invoiceId) ? [appliedAt - committedAt] : [],
-      )
-      .toSorted((a, b) => a - b);
+    const idleMs = latenciesOf(facts.events.filter(({ invoiceId }) => single.includes(invoiceId)));
     const exposed = await exposures(db, cloud.apiUrl, traffic.invoices[0]?.id ?? single[0]);
     const { requests, repeats, wrong } = traffic;
     return {

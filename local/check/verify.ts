@@ -1,5 +1,5 @@
 import type { SentMail } from '../mail-provider/mailbox.ts';
-import type { EventFact, Facts, LedgerFact } from './facts.ts';
+import { type EventFact, type Facts, latenciesOf, type LedgerFact } from './facts.ts';
 import { CUSTOMER, type SentInvoice } from './traffic.ts';
 
 export interface Summary {
@@ -31,9 +31,7 @@ export function verify(facts: Facts, sent: readonly SentInvoice[], mails: readon
   const ledger = new Map(facts.ledger.map((row) => [row.invoiceId, row]));
   const duplicates = facts.entries.length - new Set(facts.entries.map(({ eventId }) => eventId)).size;
   const breaks = orderBreaks(facts);
-  const latencies = facts.events
-    .flatMap(({ committedAt, appliedAt }) => (appliedAt === null ? [] : [appliedAt - committedAt]))
-    .toSorted((a, b) => a - b);
+  const latencies = latenciesOf(facts.events);
   const published = facts.events.filter(
     ({ deliveries }) => deliveries.length > 0 && deliveries.every((state) => state === 'published'),
   );
@@ -74,9 +72,9 @@ function orderBreaks({ entries }: Facts): string[] {
 }
 
 function unfinished({ events }: Facts): string[] {
-  return events.flatMap(({ id, type, deliveries, appliedAt, counted }) => {
+  return events.flatMap(({ id, type, deliveries, applied, counted }) => {
     const states = deliveries.join(', ') || 'nowhere';
-    if (appliedAt === null) return [`${type} ${id} has had no effect (delivery: ${states})`];
+    if (!applied) return [`${type} ${id} has had no effect (delivery: ${states})`];
     if (!counted) return [`${type} ${id} was not counted by analytics (delivery: ${states})`];
     return deliveries.every((state) => state === 'published')
       ? []

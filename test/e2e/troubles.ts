@@ -18,13 +18,16 @@ import { killFunction } from './function-process.ts';
 import { until } from './until.ts';
 
 /** Resolves when somebody has seen what the trouble leads to; the trouble then ends. */
-type Seen = () => Promise<void>;
+export type Seen = () => Promise<void>;
 
-/** Above what the local alarms allow: percent of 200 connections, and transactions that a snapshot outlives. */
+/** Above what the local alarms allow: percent of 200 connections, and transactions that a snapshot outlives and that keep vacuum from freezing. */
 const CONNECTIONS = 82;
-const TRANSACTIONS = 2_100;
+const TRANSACTIONS = 155_000;
 
-/** Sessions that nobody closes: one with a transaction, one with a snapshot that others' transactions pass by, and many that do nothing. */
+/**
+ * Sessions that nobody closes: one with a transaction, one with a snapshot that others' transactions pass by, and many that do nothing. When they are closed, every
+ * database of the server is frozen, which autovacuum would do by and by.
+ */
 export async function crowdDatabase({ database }: LocalCloud, seen: Seen): Promise<void> {
   const opened = Promise.withResolvers<void>();
   const over = Promise.withResolvers<void>();
@@ -59,6 +62,19 @@ export async function crowdDatabase({ database }: LocalCloud, seen: Seen): Promi
     over.resolve();
     await sessions;
   }
+  await freeze(database);
+}
+
+/** Also the database that nobody can connect to. */
+async function freeze(database: LocalCloud['database']): Promise<void> {
+  const allow = async (isAllowed: boolean): Promise<unknown> =>
+    asSuperuser(database, database.name, async (db) =>
+      db.query(`alter database template0 allow_connections ${String(isAllowed)}`),
+    );
+  await allow(true);
+  for (const name of ['template0', 'template1', 'postgres', database.name])
+    await asSuperuser(database, name, async (db) => db.query('vacuum (freeze)'));
+  await allow(false);
 }
 
 /**
@@ -93,22 +109,15 @@ export async function slowDown(
   });
 }
 
-/**
- * Disables the vault's KMS key, lets requests meet an API that has no key in memory, and the janitor a canary that is due and a branch key that is old. Resolves
- * with a way to end the janitor's runs, which go on with the key enabled.
- */
-export async function disableKey(
-  { client, apiUrl, outputs, database }: LocalCloud,
-  lambda: LambdaClient,
-  seen: Seen,
-): Promise<() => Promise<void>> {
-  await asSuperuser(database, database.name, async (db) => {
-    await db.query(`update vault.canary set opened_at = opened_at - interval '2 days'`);
-    await db.query(`update vault.branch_key set created_at = created_at - interval '100 days' where class = 'bank'`);
-  });
+/** Disables the vault's KMS key, lets requests meet an API that has no key in memory, and the janitor a canary that is due and a branch key that is old. */
+export async function disableKey({ client, apiUrl, outputs, database }: LocalCloud, seen: Seen): Promise<void> {
   const kms = new KMSClient(client);
   const KeyId = outputs['SealingKeyArn'];
   await kms.send(new DisableKeyCommand({ KeyId }));
+  await asSuperuser(database, database.name, async (db) => {
+    await db.query(`update vault.canary set opened_at = opened_at - interval '3 days'`);
+    await db.query(`update vault.branch_key set created_at = created_at - interval '100 days' where class = 'bank'`);
+  });
   const over = new AbortController();
   const ask = async (): Promise<void> => {
     while (!over.signal.aborted) {
@@ -118,21 +127,9 @@ export async function disableKey(
       await delay(500);
     }
   };
-  const enough = new AbortController();
-  const run = async (): Promise<void> => {
-    const FunctionName = outputs['JanitorFunctionName'];
-    while (!enough.signal.aborted) {
-      await lambda.send(new InvokeCommand({ FunctionName, Payload: '{}' }));
-      await delay(500);
-    }
-  };
   const asking = ask();
-  const running = run();
   try {
-    await Promise.race([seen(), asking, running]);
-  } catch (error) {
-    enough.abort();
-    throw error;
+    await Promise.race([seen(), asking]);
   } finally {
     over.abort();
     try {
@@ -142,10 +139,6 @@ export async function disableKey(
       kms.destroy();
     }
   }
-  return async () => {
-    enough.abort();
-    await running;
-  };
 }
 
 /** How old an event is late, by the local alarm. Milliseconds. */

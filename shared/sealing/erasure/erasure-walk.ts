@@ -37,7 +37,7 @@ interface ErasureWalk {
  *
  * One that fails does not stop the others; the page then fails, and the next run tries it again.
  *
- * Metrics: `ErasuresWaiting` (Count), persons in their delay; `ErasuresUnapplied` (Count), entries of 1. The janitor adds `PruneLag` of the area `erasure`: how
+ * Metrics: `ErasuresWaiting` (Count), persons in their delay; `ErasuresUnapplied` (Count), entries of 1, those that could not be applied included. The janitor adds `PruneLag` of the area `erasure`: how
  * long the oldest of 2 and 3 is overdue.
  */
 export function erasureWalk(options: ErasureWalkOptions): ErasureWalk {
@@ -52,35 +52,38 @@ export function erasureWalk(options: ErasureWalkOptions): ErasureWalk {
     },
     async page() {
       const through = await pool.query('select through::float8 as through from vault.erasure_position');
-      let failure: Error | undefined;
+      const failures: Error[] = [];
       const attempt = async (work: () => Promise<unknown>): Promise<number> => {
         try {
           return (await work()) === false ? 0 : 1;
         } catch (error) {
-          failure ??= error as Error;
+          failures.push(error as Error);
           return 0;
         }
       };
 
       let applied = 0;
+      const stuck: Buffer[] = [];
       for await (const entry of entriesAfter(log, through.rows[0].through as number)) {
+        const failedBefore = failures.length;
         applied += await attempt(() => applyEntry(options, entry));
+        if (failures.length > failedBefore) stuck.push(entry.subjectHmac);
         // Counting what was done: entries behind one that always fails are done all the same.
         if (applied === ENTRIES) break;
       }
-      metrics.add('ErasuresUnapplied', 'Count', applied);
+      metrics.add('ErasuresUnapplied', 'Count', applied + stuck.length);
 
       let finished = 0;
-      const due = await personsOf(options, DUE);
+      const due = await personsOf(options, DUE, stuck);
       for (const subject of due) finished += await attempt(() => finishRequests(options, subject));
       let destroyed = 0;
-      const kept = await personsOf(options, KEPT);
+      const kept = await personsOf(options, KEPT, stuck);
       for (const subject of kept) destroyed += await attempt(() => destroyKept(options, subject));
       let told = 0;
       const again = await pool.query(AGAIN, [PAGE]);
       for (const { number } of again.rows) told += await attempt(() => announceAgain(options, number as number));
 
-      if (failure !== undefined) throw failure;
+      if (failures[0] !== undefined) throw failures[0];
       const more = applied === ENTRIES || [due, kept, again.rows].some(({ length }) => length === PAGE);
       const removed = { applied, finished, destroyed, told };
       const { rows } = await pool.query(OVERVIEW);
@@ -89,20 +92,27 @@ export function erasureWalk(options: ErasureWalkOptions): ErasureWalk {
   };
 }
 
-async function personsOf({ pool }: ErasureWalkOptions, statement: string): Promise<Subject[]> {
-  const { rows } = await pool.query(statement, [PAGE]);
+/** Without those of whom the log has an entry that has just failed: each run would write another that says the same. */
+async function personsOf(
+  { pool }: ErasureWalkOptions,
+  statement: string,
+  stuck: readonly Buffer[],
+): Promise<Subject[]> {
+  const { rows } = await pool.query(statement, [PAGE, stuck]);
   return rows.map(({ kind, id }) => ({ kind, id }));
 }
 
 // In any order: one that always fails must not be the head of every page.
 const DUE = `
   select subject_kind as kind, subject_id as id
-    from (select distinct subject_kind, subject_id from vault.erasure_request where due_at <= now()) r
+    from (select distinct subject_kind, subject_id from vault.erasure_request
+           where due_at <= now() and subject_hmac <> all ($2::bytea[])) r
    order by random() limit $1`;
 
 const KEPT = `
   select subject_kind as kind, subject_id as id
-    from (select distinct subject_kind, subject_id from vault.restricted_key where keep_until <= now()) r
+    from (select distinct subject_kind, subject_id from vault.restricted_key
+           where keep_until <= now() and subject_hmac <> all ($2::bytea[])) r
    order by random() limit $1`;
 
 const AGAIN = `

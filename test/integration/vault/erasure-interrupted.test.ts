@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { testDatabase } from '../../support/database.ts';
 import { erasingShop } from '../../support/erasures.ts';
+import { recordingMetrics } from '../../support/recorders.ts';
 import { copyVault, restoreVault } from '../../support/vault-copy.ts';
 
 const database = await testDatabase();
@@ -129,6 +130,29 @@ describe('an erasure that is interrupted', () => {
     await shop.runJanitor();
     await expectErased(bad);
     await expectErased(good);
+  });
+
+  it('that fails in every run is counted as not applied each time, stands in the log once, and ends when it can be done', async () => {
+    const person = await shop.customer();
+    const failing = { announce: () => Promise.reject(down) };
+    await shop
+      .erasure(failing)
+      .erase({ subject: customer(person.id) })
+      .catch(() => {});
+    const written = log.entries().length;
+    for (const run of ['first', 'second']) {
+      const metrics = recordingMetrics();
+      await expect(shop.runJanitor({ ...failing, metrics }), `${run} run`).rejects.toBe(down);
+      expect(metrics.sum('ErasuresUnapplied'), `${run} run`).toBe(1);
+    }
+    expect(log.entries()).toHaveLength(written);
+    const metrics = recordingMetrics();
+    await shop.runJanitor({ metrics });
+    expect(metrics.sum('ErasuresUnapplied')).toBe(1);
+    await expectErased(person);
+    const after = recordingMetrics();
+    await shop.runJanitor({ metrics: after });
+    expect(after.sum('ErasuresUnapplied')).toBe(0);
   });
 
   it('counts as done no entry that comes after one that is not, whoever was faster', async () => {
