@@ -66,7 +66,7 @@ export async function handler(event: unknown, context: Context): Promise<readonl
       walks.push(...outboxWalks(client, { keepSeconds: config.outboxSeconds, archive: opened?.archive, metrics }));
     }
     if (config.inboxSeconds !== undefined) {
-      walks.push(...(await inboxWalks(client, { keepSeconds: config.inboxSeconds })));
+      walks.push(...(await inboxWalks(client, { keepSeconds: config.inboxSeconds, log })));
     }
     walks.push(...config.also.map((more) => walkOfFunction(client, more)));
     const { walks: told, failed } = await runJanitor({

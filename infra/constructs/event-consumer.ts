@@ -3,7 +3,12 @@ import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
-import { checkConsumer, type ConsumerDeclaration, isConsumerName } from '../../shared/events/index.ts';
+import {
+  checkConsumer,
+  type ConsumerDeclaration,
+  DEFAULT_WINDOW_DAYS,
+  isConsumerName,
+} from '../../shared/events/index.ts';
 import type { DrainRequest } from '../../shared/inbox/index.ts';
 import { type IEventQueue, VISIBILITY_PER_TIMEOUT } from './event-queue.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
@@ -44,6 +49,9 @@ const DRAIN: DrainRequest = { action: 'drain-held' };
 /** A function that applies the events of one queue, once each and in order per aggregate. */
 export class EventConsumer extends Construct {
   readonly consumer: string;
+  readonly database: OutboxDatabase;
+  /** How old an event it still applies, as far as it was declared; undefined: it was given by its name. Days. */
+  readonly windowDays: number | undefined;
   readonly function: LambdaFunction;
   /** Has it go on with held events; none where `drainEvery` is false. */
   readonly drainSchedule: Schedule | undefined;
@@ -53,6 +61,9 @@ export class EventConsumer extends Construct {
     const { source, maxConcurrency = 10, connections = 4, drainEvery = Duration.minutes(5) } = props;
     const consumer = typeof props.consumer === 'string' ? props.consumer : props.consumer.name;
     this.consumer = consumer;
+    this.database = props.database;
+    this.windowDays =
+      typeof props.consumer === 'string' ? undefined : (props.consumer.windowDays ?? DEFAULT_WINDOW_DAYS);
     this.check(props, maxConcurrency, connections);
     if (props.timeout.toSeconds() * VISIBILITY_PER_TIMEOUT > source.visibilityTimeout.toSeconds()) {
       throw new RangeError(

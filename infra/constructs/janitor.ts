@@ -9,6 +9,7 @@ import {
   defineErasable,
   type ErasableColumns,
 } from '../../shared/sealing/index.ts';
+import { EventConsumer } from './event-consumer.ts';
 import type { EventArchive } from './event-archive.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { METRIC_NAMESPACE } from './outbox.ts';
@@ -22,7 +23,8 @@ export interface JanitorProps extends FunctionDefaults {
   readonly database: OutboxDatabase;
   /**
    * How long an event stays after it was published everywhere, and a dedupe row by its event's own time. The latter no shorter than a message can lie in
-   * all the queues on its way.
+   * all the queues on its way, and than the window (`windowDays`) of any consumer that was declared for an `EventConsumer` of this database: synthesis refuses it, and
+   * the database would keep the rows all the same.
    */
   readonly keep: { readonly outbox: Duration; readonly inbox: Duration };
   /** Where events go before they are deleted. Without one they are deleted only. */
@@ -92,6 +94,8 @@ export class Janitor extends Construct {
       );
     }
     declaredIndexes(indexes);
+    // Consumers may come later, and in other stacks.
+    this.node.addValidation({ validate: () => this.tooShort(props) });
     this.branchKeyAge = branchKeyAge;
     this.indexes = indexes.map(({ name }) => name);
     this.areas = erases ? ['outbox', 'inbox', 'erasure'] : ['outbox', 'inbox'];
@@ -151,6 +155,20 @@ export class Janitor extends Construct {
       rate: Duration.minutes(5),
       fn: this.function,
     });
+  }
+
+  /** What is wrong with `keep.inbox` for the consumers of the same database. */
+  private tooShort({ keep, database }: JanitorProps): string[] {
+    const days = keep.inbox.toDays();
+    return this.node.root.node
+      .findAll()
+      .filter((it): it is EventConsumer => it instanceof EventConsumer && it.database === database)
+      .filter(({ windowDays = 0 }) => windowDays > days)
+      .map(
+        ({ consumer, windowDays }) =>
+          `keep.inbox is ${days} days, and consumer ${consumer} applies events up to ${windowDays} days old, for which it needs their dedupe rows. ` +
+          'Raise keep.inbox, or declare a shorter windowDays.',
+      );
   }
 
   /** Seconds by which old rows of `area`, or erasures, are overdue. No value while the janitor fails there. */

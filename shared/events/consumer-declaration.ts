@@ -36,7 +36,15 @@ export type ConsumerDeclaration<Type extends string = string, Destination extend
   readonly name: string;
   /** The types that it has handlers for: these and no others. */
   readonly handles: readonly Type[];
+  /**
+   * Events older than this are held, because dedupe rows of that age may be gone. Days, 1 to 36,500; default: 35. A janitor that is deployed in the same app
+   * must keep dedupe rows for so long; the database keeps them in any case.
+   */
+  readonly windowDays?: number;
 } & DeclaredOrder<Destination>;
+
+/** The window of a consumer that declares none. Days. */
+export const DEFAULT_WINDOW_DAYS = 35;
 
 /** A consumer cannot work as it was declared, or built from its options (`CONSUMER_OPTIONS`). */
 export class ConsumerOptionsError extends SealedOutboxError {
@@ -57,7 +65,7 @@ export class ConsumerOptionsError extends SealedOutboxError {
  * ```
  *
  * @param catalogue as `defineCatalogue` or `compiledCatalogue` gives it
- * @throws ConsumerOptionsError (`CONSUMER_OPTIONS`) for a name that is none, a type or destination that the catalogue does not hold, and a strict
+ * @throws ConsumerOptionsError (`CONSUMER_OPTIONS`) for a name that is none, a type or destination that the catalogue does not hold, a window that is none, and a strict
  * consumer whose destination lacks types of its aggregates
  */
 export function declareConsumer<
@@ -74,9 +82,12 @@ export function declareConsumer<
  * @throws ConsumerOptionsError (`CONSUMER_OPTIONS`)
  */
 export function checkConsumer(catalogue: Catalogue, consumer: ConsumerDeclaration): void {
-  const { name, handles } = consumer;
+  const { name, handles, windowDays = DEFAULT_WINDOW_DAYS } = consumer;
   if (!isConsumerName(name)) {
     throw new ConsumerOptionsError(`name ${JSON.stringify(name)} must be 1-63 of a-z 0-9 - and start with a letter.`);
+  }
+  if (!Number.isInteger(windowDays) || windowDays < 1 || windowDays > 36_500) {
+    throw new ConsumerOptionsError(`consumer ${name}: windowDays must be a whole number, 1 to 36500.`);
   }
   for (const type of handles) {
     if (!Object.hasOwn(catalogue.events, type)) {

@@ -29,6 +29,7 @@ export {
   ConsumerOptionsError,
   declareConsumer,
   type DeclaredOrder,
+  DEFAULT_WINDOW_DAYS,
   type Mode,
   type StartingPoint,
 } from './consumer-declaration.ts';

@@ -5,6 +5,7 @@ import {
   type CompiledCatalogue,
   ConsumerOptionsError,
   type DeclaredOrder,
+  DEFAULT_WINDOW_DAYS,
   type EventType,
   RESERVED_TYPE_PREFIX,
 } from '../events/index.ts';
@@ -31,7 +32,7 @@ export type ConsumerOptions<C extends CompiledCatalogue> = {
   readonly unknownTypes?: UnknownTypes;
   /** Failures of a handler with one event until the event is held. Default: 5. */
   readonly attempts?: number;
-  /** Events older than this are held, because dedupe rows of that age may be gone. Days; default: 35. */
+  /** Events older than this are held, because dedupe rows of that age may be gone; the janitor keeps them for so long. Days, 1 to 36,500; default: 35. */
   readonly windowDays?: number;
   /** Most messages of a batch in one transaction; 1: each in its own. Default: 10. */
   readonly together?: number;
@@ -52,11 +53,11 @@ export type HandlersOf<C extends Catalogue, D extends { readonly handles: readon
  * @throws ConsumerOptionsError (`CONSUMER_OPTIONS`)
  */
 export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOptions<C>): ConsumerRules {
-  const { name, catalogue, pool, unknownTypes = 'hold', attempts = 5, windowDays = 35, together = 10 } = options;
+  const { name, catalogue, pool, unknownTypes = 'hold', attempts = 5, together = 10 } = options;
   const handled = Object.keys(options.handlers);
   checkConsumer(catalogue, { ...options, handles: handled });
   checkDeclared(name, options.handles ?? handled, handled);
-  for (const [option, value] of Object.entries({ attempts, windowDays, together })) {
+  for (const [option, value] of Object.entries({ attempts, together })) {
     if (!Number.isInteger(value) || value < 1) {
       throw new ConsumerOptionsError(`consumer ${name}: ${option} must be a whole number, 1 or more.`);
     }
@@ -72,13 +73,13 @@ export function consumerRules<C extends CompiledCatalogue>(options: ConsumerOpti
       name,
       mode: options.mode,
       startingPoint: options.mode === 'strict' ? options.startingPoint : 'first-seen',
+      windowDays: options.windowDays ?? DEFAULT_WINDOW_DAYS,
     },
     catalogue,
     stepsOf: (type) => (type.startsWith(RESERVED_TYPE_PREFIX) ? undefined : handlers.get(type)),
     callsBefore: [...handlers.values()].some((steps) => steps.before !== undefined),
     unknownTypes,
     attempts,
-    windowDays,
     together,
     concurrency: pool.options.max,
     keyring: opens.size === 0 ? undefined : options.keyring,

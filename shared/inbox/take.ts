@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Queryable } from '../database/index.ts';
 import type { Mode, ReceivedEvent } from '../events/index.ts';
 import { decide, follows } from './order.ts';
+import type { ConsumerIdentity } from './register.ts';
 import { beginAgainWith, beginWith } from './taken-transaction.ts';
 import type { ConsumerRules } from './work.ts';
 
@@ -90,9 +91,14 @@ function takeAny(client: pg.ClientBase, rules: ConsumerRules, events: readonly R
   return `select outcome, expected, age, waiting from inbox.take_any(${literalsOf(client, rules, places)}) order by place`;
 }
 
-function literalsOf(client: pg.ClientBase, { consumer, windowDays }: ConsumerRules, ...lists: object[][]): string {
-  const values = [consumer.name, consumer.mode, consumer.startingPoint, `${windowDays} days`];
+function literalsOf(client: pg.ClientBase, { consumer }: ConsumerRules, ...lists: object[][]): string {
+  const values = [consumer.name, consumer.mode, consumer.startingPoint, windowOf(consumer)];
   return [...values, ...lists.map((list) => JSON.stringify(list))].map((text) => client.escapeLiteral(text)).join(', ');
+}
+
+/** In hours: a day of PostgreSQL's is an hour longer or shorter where the session's time zone changes the clocks. */
+function windowOf({ windowDays }: ConsumerIdentity): string {
+  return `${windowDays * 24} hours`;
 }
 
 /** Where an event belongs, as the functions of the inbox are told. */
@@ -111,7 +117,7 @@ export function placeOf(event: ReceivedEvent): object {
  * will be held.
  */
 export async function wouldApply(db: Queryable, rules: ConsumerRules, event: ReceivedEvent): Promise<boolean> {
-  const { consumer, windowDays } = rules;
+  const { consumer } = rules;
   const { rows } = await db.query(
     `select exists (select from inbox.processed_event
                      where consumer = $1 and event_id = $2
@@ -122,7 +128,8 @@ export async function wouldApply(db: Queryable, rules: ConsumerRules, event: Rec
                        and (event_id = $2 or (aggregate_type = $3 and aggregate_id = $4 and sequence < $5 and blocks
                                               and reason not in ('gap', 'blocked')))
                        and not (reason = 'replay' and event_id = $2)) as held,
-            $6::timestamptz < clock_timestamp() - $7::interval as too_old,
+            $6::timestamptz < clock_timestamp() - $7::interval
+              or $6::timestamptz < (select before from inbox.pruned where consumer = $1) as too_old,
             (select sequence from inbox.stream_position
               where consumer = $1 and aggregate_type = $3 and aggregate_id = $4) as position
        from inbox.standing($1, $3, $4, $8) s`,
@@ -133,7 +140,7 @@ export async function wouldApply(db: Queryable, rules: ConsumerRules, event: Rec
       event.aggregateId,
       event.sequence.toString(),
       event.time,
-      `${windowDays} days`,
+      windowOf(consumer),
       event.replay ?? null,
     ],
   );

@@ -20,8 +20,6 @@ export interface ConsumerRules {
   readonly unknownTypes: UnknownTypes;
   /** Failures of a handler with one event until it is held. */
   readonly attempts: number;
-  /** Events older than this are held. */
-  readonly windowDays: number;
   /** Most messages in one transaction. */
   readonly together: number;
   /** Most transactions at once: each needs a connection. */

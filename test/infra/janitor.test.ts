@@ -1,12 +1,22 @@
 import { App, Duration, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
+import { Queue } from 'aws-cdk-lib/aws-sqs';
 import { describe, expect, it } from 'vitest';
 import { erasable } from '../../functions/sample/catalogue/erasable.ts';
 import { customerEmail } from '../../functions/sample/catalogue/classes.ts';
 import { CUSTOMER } from '../../functions/sample/api/tables.ts';
 import { declaredIndexes } from '../../shared/sealing/index.ts';
 import { janitorConfig } from '../../functions/janitor/config.ts';
-import { ErasureLog, EventArchive, Janitor, OutboxDatabase, SealingKeys } from '../../infra/index.ts';
+import { type ConsumerDeclaration, declareConsumer, defineCatalogue } from '../../shared/events/index.ts';
+import {
+  ErasureLog,
+  EventArchive,
+  EventConsumer,
+  EventQueue,
+  Janitor,
+  OutboxDatabase,
+  SealingKeys,
+} from '../../infra/index.ts';
 import { emptyApp, synthesise, variablesOf } from './synthesised.ts';
 
 describe('a janitor of your own', () => {
@@ -30,6 +40,73 @@ describe('a janitor of your own', () => {
     const keep = { outbox: Duration.days(14), inbox: Duration.days(35) };
     const props = { installation: 'shop', database, keep, indexes, sealing: { keys, ...sealing } };
     expect(() => new Janitor(stack, 'Janitor', props)).toThrow(message);
+  });
+});
+
+describe('how long a janitor keeps dedupe rows', () => {
+  const catalogue = defineCatalogue({
+    source: '/shop',
+    destinations: { shipping: { kind: 'sqs' } },
+    events: {
+      'order.placed': {
+        aggregate: 'order',
+        versions: { 1: { type: 'object' } },
+        whenParked: 'skip',
+        destinations: ['shipping'],
+      },
+    },
+  });
+
+  /** What synthesis finds wrong with a janitor that keeps `days`, beside a consumer. */
+  function wrong(days: number, consumer: ConsumerDeclaration | string, sameDatabase = true): readonly string[] {
+    const stack = new Stack(emptyApp(), 'Own');
+    const database = (id: string) =>
+      new OutboxDatabase(stack, id, {
+        connection: { host: '127.0.0.1', port: 5432, name: 'outbox', auth: { kind: 'password', password: 'none' } },
+        migrateEntry: 'functions/migrate/index.ts',
+        migrator: 'sealed_migrator',
+      });
+    const janitors = database('Database');
+    const janitor = new Janitor(stack, 'Janitor', {
+      installation: 'shop',
+      database: janitors,
+      keep: { outbox: Duration.days(14), inbox: Duration.days(days) },
+    });
+    const queue = new Queue(stack, 'Queue', { visibilityTimeout: Duration.minutes(3) });
+    new EventConsumer(stack, 'Consumer', {
+      consumer,
+      entry: 'functions/sample/ledger/index.ts',
+      source: EventQueue.existing({ queue, deadLetterQueue: queue, visibilityTimeout: Duration.minutes(3) }),
+      database: sameDatabase ? janitors : database('Other'),
+      login: { user: 'shop_shipping', roles: ['inbox_consumer'] },
+      timeout: Duration.seconds(30),
+    });
+    return janitor.node.validate();
+  }
+
+  const shipping = (windowDays?: number) =>
+    declareConsumer(catalogue, {
+      name: 'shipping',
+      mode: 'any',
+      handles: ['order.placed'],
+      ...(windowDays !== undefined && { windowDays }),
+    });
+
+  it('is refused where a consumer of its database applies older events, by the window that was declared or the default', () => {
+    expect(wrong(35, shipping(60))).toEqual([
+      expect.stringMatching(
+        /keep\.inbox is 35 days, and consumer shipping applies events up to 60 days old.*Raise keep\.inbox, or declare a shorter windowDays/,
+      ),
+    ]);
+    expect(wrong(34, shipping())).toHaveLength(1);
+  });
+
+  it('is taken where it suffices, and where the consumer has another database, or a name alone', () => {
+    expect(wrong(60, shipping(60))).toEqual([]);
+    expect(wrong(35, shipping())).toEqual([]);
+    expect(wrong(10, shipping(10))).toEqual([]);
+    expect(wrong(35, shipping(60), false)).toEqual([]);
+    expect(wrong(10, 'shipping')).toEqual([]);
   });
 });
 

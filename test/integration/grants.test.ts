@@ -55,7 +55,7 @@ const OUTBOX = [
   'replay',
   'operator_act',
 ];
-const INBOX = ['consumer', 'processed_event', 'stream_position', 'held_event', 'external_call', 'reset'];
+const INBOX = ['consumer', 'processed_event', 'stream_position', 'held_event', 'external_call', 'reset', 'pruned'];
 /** Operators' functions over held events, and what they are made of. */
 const HELD_ACTS = [
   `select inbox.list_held()`,
@@ -358,6 +358,7 @@ const TABLE: readonly Rights[] = [
       'update inbox.held_event set attempts = attempts',
       'delete from inbox.held_event',
       'delete from inbox.external_call',
+      'update inbox.consumer set window_days = window_days',
     ],
     mustNot: [
       ...reading('outbox', OUTBOX),
@@ -370,6 +371,10 @@ const TABLE: readonly Rights[] = [
       'delete from inbox.stream_position',
       'delete from inbox.consumer',
       'update inbox.consumer set generation = generation',
+      'insert into inbox.pruned default values',
+      'update inbox.pruned set before = before',
+      'delete from inbox.pruned',
+      `select inbox.windows_beyond('1 day')`,
       ...INBOX.map((table) => `truncate inbox.${table}`),
       ...reading('sample', ['invoice', 'payment', 'idempotency']),
     ],
@@ -541,6 +546,7 @@ describe('no user', () => {
         'retry_held',
         'show_held',
         'skip_held',
+        'windows_beyond',
       ],
       outbox_observer: ['database_age'],
       sample_owner: ['prune_idempotency'],

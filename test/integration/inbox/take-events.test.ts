@@ -19,7 +19,7 @@ function event(subject: string, sequence: bigint, more: Partial<ReceivedEvent> =
 }
 
 const rulesOf = (name: string, mode: Mode, startingPoint: StartingPoint): ConsumerRules =>
-  ({ consumer: { name, mode, startingPoint }, windowDays: 35 }) as ConsumerRules;
+  ({ consumer: { name, mode, startingPoint, windowDays: 35 } }) as ConsumerRules;
 
 /** Takes and commits; tells also which functions were asked. */
 async function take(

@@ -22,6 +22,7 @@ const CALLS = {
     `select inbox.begin_walk('c', '1 hour')`,
     `select * from inbox.prune('c', '00000000-0000-0000-0000-000000000000', '1 day', 1)`,
     `select inbox.prune_counted('1 day', 1)`,
+    `select inbox.windows_beyond('1 day')`,
     'select from inbox.walk',
   ],
   sample_janitor: [`select sample.prune_idempotency('1 day', 1)`],

@@ -12,7 +12,7 @@ const daysAgo = (days: number): number => now - days * DAY * 1000;
 
 beforeEach(() =>
   owner.query(
-    'truncate inbox.processed_event, inbox.held_event, inbox.external_call, inbox.reset, inbox.consumer, inbox.walk',
+    'truncate inbox.processed_event, inbox.held_event, inbox.external_call, inbox.reset, inbox.consumer, inbox.walk, inbox.pruned',
   ),
 );
 
@@ -80,7 +80,7 @@ describe('dedupe rows', () => {
 
   it('stay while their consumer accepts a replay: it may apply what is older than any window', async () => {
     await owner.query(
-      `insert into inbox.consumer (name, mode, starting_point, replay_accepted) values ('ledger', 'any', 'beginning', 3)`,
+      `insert into inbox.consumer (name, mode, starting_point, replay_accepted, window_days) values ('ledger', 'any', 'beginning', 3, 5)`,
     );
     await processed('ledger', uuidAt(daysAgo(30), 1), 30);
     await processed('other', uuidAt(daysAgo(30), 1), 30);

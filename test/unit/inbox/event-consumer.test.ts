@@ -37,6 +37,12 @@ describe('eventConsumer', () => {
     }
   });
 
+  it('refuses a window of more than a hundred years, which is no date any more', () => {
+    const built = (windowDays: number) => eventConsumer({ ...base, name: 'ledger', mode: 'any', windowDays });
+    expect(() => built(36_501)).toThrow(expect.objectContaining({ code: 'CONSUMER_OPTIONS' }) as Error);
+    expect(() => built(36_500)).not.toThrow();
+  });
+
   it('case 59: refuses a strict consumer whose destination does not get every type of an aggregate that it handles', () => {
     const definition = defineCatalogue({
       source: '/tests',
