@@ -105,22 +105,23 @@ export function postgresRotation(db: RotationConnection): RotationVault {
       }));
       // Rows that another transaction holds are passed over: so this waits for nobody, and nobody can wait for it in a circle. What a
       // crash takes back is wrapped again. The part with the lock and the array make it a look into the index for each key: the planner takes every list for
-      // one of a hundred, and would rather read the whole table while it holds some ten thousand (145 µs a key of 20,000, instead of 55).
+      // one of a hundred, and would rather read the whole table while it holds some ten thousand (145 µs a key of 20,000, instead of 55). The new wrappings are
+      // looked up by name: joined, each key was compared with each where statistics were of before the last rotation, or of many classes (95 µs, instead of 40).
       return changed(
         `with lazy as (select set_config('synchronous_commit', 'off', true)),
               free as materialized (
-                select k.key_id, k.version, g.wrapped
+                select k.key_id, k.key_id || '.' || k.version as name, g.wrapped
                   from lazy, jsonb_to_recordset($4::jsonb) as g ("keyId" text, version integer, old text, wrapped text)
                  cross join lateral (select k.key_id, k.version
                                        from vault.${table} k
                                       where k.class = $1 and k.key_id = g."keyId" and k.version = g.version
                                         and k.branch_version = $2 and k.wrapped = decode(g.old, 'base64')
-                                        for no key update skip locked) k)
+                                        for no key update skip locked) k),
+              anew as materialized (select jsonb_object_agg(name, wrapped) as by_name from free)
          update vault.${table} k
-            set branch_version = $3, wrapped = decode(f.wrapped, 'base64')
-           from free f
-          where k.class = $1 and k.key_id = any (array(select key_id from free)) and k.key_id = f.key_id and k.version = f.version
-            and k.branch_version = $2`,
+            set branch_version = $3, wrapped = decode((select by_name from anew) ->> (k.key_id || '.' || k.version), 'base64')
+          where k.class = $1 and k.key_id = any (array(select key_id from free))
+            and (select by_name from anew) ? (k.key_id || '.' || k.version)`,
         [first[0].class, first[0].branchVersion, to, JSON.stringify(given)],
       );
     },

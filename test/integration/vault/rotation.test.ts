@@ -223,6 +223,24 @@ describe('keys of persons', () => {
     await client.query('rollback');
   });
 
+  it('are joined with nothing: whatever the statistics say, no key is compared with each new wrapping', async () => {
+    await sealed('joined', 1);
+    const client = await database.client('sealed_rotator');
+    const { rows } = await postgresRotation(client).page('subject_key', { class: 'joined', version: 1 }, null, 10);
+    const again = rows.map((row): [WrappedSubject, Uint8Array] => [row, row.wrapped]);
+    expect(again).toHaveLength(2);
+    const plans: { readonly Plan: { readonly Plans: Record<string, unknown>[] } }[] = [];
+    const explained = postgresRotation({
+      async query(text, values) {
+        plans.push((await client.query(`explain (format json) ${text}`, values)).rows[0]['QUERY PLAN'][0]);
+        return { rows: [], rowCount: null };
+      },
+    });
+    await explained.rewrapSubjects('subject_key', again, 1);
+    const updated = plans.flatMap(({ Plan }) => Plan.Plans.filter((node) => node['Parent Relationship'] === 'Outer'));
+    expect(updated.map((node) => node['Relation Name'])).toEqual(['subject_key']);
+  });
+
   it('case 48: of a person that is erased in the middle stay erased', async () => {
     const values = await sealed('erased', 6);
     const erase = (id: string) =>
