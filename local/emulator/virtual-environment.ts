@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { explain, Interrupted, LocalCloudProblem } from '../problem.ts';
 import type { Supervisor } from '../processes/supervisor.ts';
@@ -23,6 +23,7 @@ export async function virtualEnvironment(
   packages: PythonPackages,
   supervisor: Supervisor,
   progress: Progress,
+  find: () => Promise<Python> = findPython,
 ): Promise<string> {
   const { key, lock } = packages;
   const hash = createHash('sha256')
@@ -34,7 +35,7 @@ export async function virtualEnvironment(
   if (await isComplete(directory, python)) return python;
 
   progress('looking for Python');
-  const base = await findPython();
+  const base = await find();
   for (const name of await readdir(cache)) {
     if (name.startsWith(`${key}-`) && /-[0-9a-f]{16}$/.test(name)) {
       await rm(join(cache, name), { recursive: true, force: true });
@@ -49,9 +50,13 @@ export async function virtualEnvironment(
     'python venv',
   );
   progress(`installing ${packages.name}`);
-  if (!(await installWithUv(packages, supervisor, python, base, directory))) {
-    await installWithPip(supervisor, python, base, lock, packages.sources === true);
+  // Beside the packages: what pip unpacks and is killed over goes when the environment is made anew.
+  const temporary = join(directory, 'tmp');
+  await mkdir(temporary, { recursive: true });
+  if (!(await installWithUv(packages, supervisor, python, base, directory, temporary))) {
+    await installWithPip(supervisor, python, base, temporary, lock, packages.sources === true);
   }
+  await rm(temporary, { recursive: true, force: true });
   await writeFile(join(directory, COMPLETE), '');
   return python;
 }
@@ -60,6 +65,7 @@ async function installWithPip(
   supervisor: Supervisor,
   python: string,
   base: Python,
+  temporary: string,
   lock: string,
   sources: boolean,
 ): Promise<void> {
@@ -71,7 +77,10 @@ async function installWithPip(
     '--disable-pip-version-check',
   ];
   const pip = ['-m', 'pip', 'install', ...flags, '--retries', '1', '--timeout', '20', '-r', lock];
-  await install(supervisor, python, pip, 'pip install', base.pip ? { PYTHONPATH: base.pip } : {});
+  await install(supervisor, python, pip, 'pip install', {
+    TMPDIR: temporary,
+    ...(base.pip && { PYTHONPATH: base.pip }),
+  });
 }
 
 /** True where it did. Where it cannot (it knows no pip.conf, say), pip is slower and still right. */
@@ -81,16 +90,17 @@ async function installWithUv(
   python: string,
   base: Python,
   directory: string,
+  temporary: string,
 ): Promise<boolean> {
   if (installer === undefined) return false;
-  await installWithPip(supervisor, python, base, installer, false);
+  await installWithPip(supervisor, python, base, temporary, installer, false);
   // Beside the packages, so that they are linked and not copied.
   const cache = join(directory, 'uv-cache');
   const child = supervisor.start({
     name: 'uv pip install',
     file: python,
     args: ['-m', 'uv', 'pip', 'install', '--require-hashes', '--cache-dir', cache, '--python', python, '-r', lock],
-    env: { ...cleanEnvironment(process.env, PIP_SETTINGS), ...uvSettings(process.env) },
+    env: { ...cleanEnvironment(process.env, PIP_SETTINGS), ...uvSettings(process.env), TMPDIR: temporary },
   });
   const code = await child.ended;
   if (code !== 0 && supervisor.stopping) throw new Interrupted();

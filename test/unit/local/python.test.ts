@@ -1,6 +1,11 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CFN_LINT } from '../../../local/emulator/packages.ts';
 import { findPython, type Python } from '../../../local/emulator/python.ts';
-import { pipProblem } from '../../../local/emulator/virtual-environment.ts';
+import { pipProblem, virtualEnvironment } from '../../../local/emulator/virtual-environment.ts';
+import type { Command, Supervisor } from '../../../local/processes/supervisor.ts';
 
 const python = (version: [number, number], venv = true): Python => ({
   version,
@@ -41,6 +46,33 @@ describe('findPython', () => {
       code,
       message: expect.stringMatching(message) as string,
     });
+  });
+});
+
+describe('virtualEnvironment', () => {
+  it('has what is unpacked for it inside of it: an installation that is interrupted leaves nothing elsewhere', async () => {
+    const cache = mkdtempSync(join(tmpdir(), 'environments-'));
+    try {
+      const commands: Command[] = [];
+      const start = (command: Command) => {
+        commands.push(command);
+        return { pid: 1, ended: Promise.resolve(0), tail: () => '', stop: async () => {} };
+      };
+      const made = await virtualEnvironment(
+        cache,
+        CFN_LINT,
+        { start } as unknown as Supervisor,
+        () => {},
+        async () => python([3, 12]),
+      );
+      const environment = join(made, '..', '..');
+      const unpacking = commands.filter(({ name }) => name.includes('pip'));
+      expect(unpacking.length).toBeGreaterThan(0);
+      for (const { env } of unpacking) expect(env['TMPDIR']).toBe(join(environment, 'tmp'));
+      expect(readdirSync(environment)).toEqual(['.complete']);
+    } finally {
+      rmSync(cache, { recursive: true });
+    }
   });
 });
 
