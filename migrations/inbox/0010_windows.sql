@@ -23,7 +23,7 @@ select w.consumer, case
   from inbox.walk w;
 
 -- As before, and: nothing goes that is younger than the consumer's window and the longest invocation, a quarter of an hour, in which an event that was found young
--- enough may still be applied; and what goes is written down.
+-- enough may still be applied; what goes is written down; and a consumer that accepts a replay, of which nothing goes, says how far it is behind.
 create or replace function inbox.prune(consumer text, after uuid, keep interval, page integer)
 returns table (processed integer, calls integer, reached uuid, more boolean, behind_seconds double precision)
 language plpgsql security definer
@@ -55,13 +55,19 @@ begin
   -- Whoever is about to accept a replay, or to declare another window, waits for this page, or this page for that.
   select c.replay_accepted, c.window_days * interval '24 hours' + interval '15 minutes' into accepted, needed
     from inbox.consumer c where c.name = prune.consumer for share;
+  cutoff := clock_timestamp() - greatest(keep, needed);
   if accepted > 0 then
+    -- Of one that nobody ends, rows would stay for ever.
+    select greatest(0, extract(epoch from cutoff - min(p.event_time))) into behind_seconds
+      from (select e.event_time from inbox.processed_event e
+             where e.consumer = prune.consumer and e.event_id > after
+             order by e.consumer, e.event_id limit page) p;
+    behind_seconds := coalesce(behind_seconds, 0);
     reached := after;
     more := false;
     return next;
     return;
   end if;
-  cutoff := clock_timestamp() - greatest(keep, needed);
   young := inbox.uuid_at(cutoff);
   if walk.sweeping and after >= young and after < future then
     after := future;

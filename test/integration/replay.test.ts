@@ -168,6 +168,20 @@ describe('a replay', () => {
     expect(places(queue.accepted).toSorted()).toEqual(['a#1', 'a#2', 'b#1']);
   });
 
+  it('from the archive waits for what was under way when all was back: the same may have happened to it', async () => {
+    const number = await start({ fromArchive: true });
+    await append(writer, thing('a'));
+    await owner.query(`update outbox.delivery set due_at = 'infinity' where state = 'pending'`);
+    await returnArchived(replayer, number, []);
+    const plan = async (): Promise<boolean> =>
+      (await database.pool('sealed_relay').query('select outbox.plan_replay($1) as planned', [number])).rows[0].planned;
+    expect([await plan(), await plan()]).toEqual([false, false]);
+    await owner.query(`update outbox.delivery set state = 'published' where state = 'pending'`);
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#1']);
+  });
+
   it.each([
     [{ aggregateType: 'thing', aggregateId: 'a' }, ['a#1', 'a#2']],
     [{ types: ['thing.minor'] }, ['b#2']],

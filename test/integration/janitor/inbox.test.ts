@@ -91,6 +91,19 @@ describe('dedupe rows', () => {
     expect(await left()).toEqual([]);
   });
 
+  it('are behind while their consumer accepts a replay, which somebody may have forgotten to end', async () => {
+    await owner.query(
+      `insert into inbox.consumer (name, mode, starting_point, replay_accepted) values ('ledger', 'any', 'beginning', 3)`,
+    );
+    await processed('ledger', uuidAt(daysAgo(90), 1), 90);
+    await processed('ledger', uuidAt(daysAgo(1), 2), 1);
+    const [walk] = await inboxWalks(janitor, { keepSeconds: 35 * DAY });
+    const { behindSeconds } = await walk!.page(await walk!.begin());
+    expect(behindSeconds / DAY).toBeCloseTo(55, 0);
+    await owner.query(`delete from inbox.processed_event where event_time < now() - interval '2 days'`);
+    expect(await walk!.page(await walk!.begin())).toMatchObject({ behindSeconds: 0 });
+  });
+
   it('stay while something of the event is held, and so do positions, whatever their age', async () => {
     const id = uuidAt(daysAgo(30), 1);
     await processed('ledger', id, 30);
