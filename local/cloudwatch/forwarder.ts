@@ -34,7 +34,7 @@ export function createForwarder({ logs, metrics, queues }: ForwarderClients, now
   /** Lines that were taken over, with their time, as far back as we look again. */
   let seen = new Map<string, number>();
 
-  const fromLogs = async (): Promise<Sample[]> => {
+  const freshLines = async (): Promise<Line[]> => {
     const since = Math.max(began, now() - OVERLAP_MS);
     const groups = await collect(paginateDescribeLogGroups({ client: logs }, {}), (page) => page.logGroups);
     const perGroup = await Promise.all(
@@ -48,10 +48,8 @@ export function createForwarder({ logs, metrics, queues }: ForwarderClients, now
         ),
       ),
     );
-    const fresh = perGroup.flatMap(withIdentity).filter(({ identity }) => !seen.has(identity));
-    for (const { identity, timestamp } of fresh) seen.set(identity, timestamp ?? now());
     seen = new Map([...seen].filter(([, at]) => at >= since));
-    return fresh.flatMap(({ message, timestamp }) => samplesOfLine(message ?? '', timestamp ?? now()) ?? []);
+    return perGroup.flatMap(withIdentity).filter(({ identity }) => !seen.has(identity));
   };
 
   const fromQueues = async (): Promise<Sample[]> => {
@@ -61,15 +59,21 @@ export function createForwarder({ logs, metrics, queues }: ForwarderClients, now
 
   return {
     async forward() {
-      const samples = (await Promise.all([fromLogs(), fromQueues()])).flat();
+      const [fresh, ofQueues] = await Promise.all([freshLines(), fromQueues()]);
+      const ofLines = fresh.flatMap(({ message, timestamp }) => samplesOfLine(message ?? '', timestamp ?? now()) ?? []);
+      const samples = [...ofLines, ...ofQueues];
       await putMetrics(metrics, samples);
+      // Not before: what was counted once only would be lost where a call failed.
+      for (const { identity, timestamp } of fresh) seen.set(identity, timestamp ?? now());
       return samples;
     },
   };
 }
 
+type Line = FilteredLogEvent & { readonly identity: string };
+
 /** The emulator's lines of functions have no id. Where two in a stream are the same to the letter, their order tells them apart. */
-function withIdentity(lines: readonly FilteredLogEvent[]): (FilteredLogEvent & { readonly identity: string })[] {
+function withIdentity(lines: readonly FilteredLogEvent[]): Line[] {
   const equal = new Map<string, number>();
   return lines.map((line) => {
     const text = JSON.stringify([line.logStreamName, line.timestamp, line.message]);

@@ -51,6 +51,18 @@ describe('createForwarder', () => {
     expect(await forward.forward()).toHaveLength(0);
   });
 
+  it.each([
+    ['the queues cannot be asked', () => queues.on(ListQueuesCommand).rejectsOnce('away').resolves({ QueueUrls: [] })],
+    ['the metrics cannot be put', () => metrics.on(PutMetricDataCommand).rejectsOnce('away').resolves({})],
+  ])('takes a line over in the next round where %s', async (_, fails) => {
+    const forward = forwarder();
+    logs.on(FilterLogEventsCommand).resolves({ events: [line(1)] });
+    fails();
+    await expect(forward.forward()).rejects.toThrow('away');
+    expect(await forward.forward()).toHaveLength(1);
+    expect(await forward.forward()).toHaveLength(0);
+  });
+
   it('looks back a minute, but never before it began', async () => {
     const forward = forwarder();
     await forward.forward();
