@@ -1,6 +1,7 @@
 import {
   ChangeMessageVisibilityBatchCommand,
   DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
   type Message,
   ReceiveMessageCommand,
   SendMessageBatchCommand,
@@ -312,6 +313,22 @@ describe('redriving dead letters', () => {
     await put(from, 'x#1', 'x#2', 'x#3');
     await client.send(new ReceiveMessageCommand({ QueueUrl: from, MaxNumberOfMessages: 2 }));
     expect(await redriveDeadLetters({ ...FAST, from, to })).toEqual({ waiting: 3, moved: 1, left: 2, ended: 'empty' });
+  });
+
+  it('tells what it has moved also where nothing can be counted any more', async () => {
+    const { from, to } = queues('standard');
+    await put(from, 'x#1');
+    let asked = 0;
+    const deaf = between(async (command, real) => {
+      if (command instanceof GetQueueAttributesCommand && (asked += 1) > 2) throw new Error('no answer');
+      return real();
+    });
+    expect(await redriveDeadLetters({ ...FAST, client: deaf, from, to })).toEqual({
+      waiting: 1,
+      moved: 1,
+      left: null,
+      ended: 'empty',
+    });
   });
 
   it('refuses two queues that do not belong together', async () => {

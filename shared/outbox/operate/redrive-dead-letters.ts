@@ -35,8 +35,11 @@ export interface DeadLettersRedriven {
   readonly waiting: number;
   /** Accepted by the queue and removed from the dead-letter queue. */
   readonly moved: number;
-  /** Messages in the dead-letter queue at the end, counted likewise, with those that another receiver, or a redrive that was killed, has out. */
-  readonly left: number;
+  /**
+   * Messages in the dead-letter queue at the end, counted likewise, with those that another receiver, or a redrive that was killed, has out. Null where
+   * SQS did not answer any more.
+   */
+  readonly left: number | null;
   /**
    * - `empty`: nothing more is given out;
    * - `came-back`: a message that this call has sent is in the dead-letter queue again: the consumer still fails, and the rest was left there;
@@ -78,7 +81,8 @@ export async function redriveDeadLetters(options: DeadLetterRedrive): Promise<De
 
   const redrive: Redrive = { client, from, to, perSecond, clock, timeoutMs, fifo };
   const { moved, ended } = await redriveUntil(redrive, signal);
-  return { waiting, moved, left: depthOf(await attributesOf(redrive, from)), ended };
+  const left = await attributesOf(redrive, from).then(depthOf, () => null);
+  return { waiting, moved, left, ended };
 }
 
 async function redriveUntil(
