@@ -241,6 +241,28 @@ describe('keys of persons', () => {
     expect(updated.map((node) => node['Relation Name'])).toEqual(['subject_key']);
   });
 
+  it('are wrapped anew version by version: one that does not open stays as it is beside the others of its id', async () => {
+    const values = await sealed('versions', 2);
+    const { keyId } = values[0]!.key;
+    // A copy: that it is version 1 is bound to its bytes.
+    await owner.query(
+      `insert into vault.subject_key (class, key_id, version, subject_kind, subject_id, branch_version, wrapped)
+       select class, key_id, 2, subject_kind, subject_id, branch_version, wrapped from vault.subject_key where key_id = $1`,
+      [keyId],
+    );
+    expect(await rotate(rotation, { now: ['versions'], page: 100 })).toMatchObject({ rewrapped: 3, broken: 1 });
+    const { rows } = await owner.query(
+      'select version, branch_version from vault.subject_key where key_id = $1 order by version',
+      [keyId],
+    );
+    expect(rows).toEqual([
+      { version: 1, branch_version: 2 },
+      { version: 2, branch_version: 1 },
+    ]);
+    expect(await closed(ring(), values)).toEqual([]);
+    await owner.query('delete from vault.subject_key where key_id = $1 and version = 2', [keyId]);
+  });
+
   it('case 48: of a person that is erased in the middle stay erased', async () => {
     const values = await sealed('erased', 6);
     const erase = (id: string) =>
