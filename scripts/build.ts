@@ -1,7 +1,7 @@
 /** Makes the package that others install, in `dist/package`: `npm run build`. */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundle, OWN_FUNCTIONS } from '../infra/constructs/bundle.ts';
+import { bundle, bundleAhead, OWN_FUNCTIONS } from '../infra/constructs/bundle.ts';
 import { runChild } from './child.ts';
 import { buildDeclarations } from './package/declarations.ts';
 import { buildLibrary } from './package/library.ts';
@@ -16,8 +16,10 @@ const output = join(root, 'dist', 'package');
 const AREAS = ['outbox', 'inbox', 'vault'];
 
 /** @returns the files that went into it */
-function buildFunctions(): string[] {
-  return (Object.keys(OWN_FUNCTIONS) as (keyof typeof OWN_FUNCTIONS)[]).flatMap((own) => {
+async function buildFunctions(): Promise<string[]> {
+  const names = Object.keys(OWN_FUNCTIONS) as (keyof typeof OWN_FUNCTIONS)[];
+  await bundleAhead(names.map((own) => ({ own })));
+  return names.flatMap((own) => {
     const folder = join(output, 'functions', own);
     bundle({ own }, folder);
     const maps = readdirSync(folder).filter((name) => name.endsWith('.map'));
@@ -34,8 +36,8 @@ async function main(): Promise<void> {
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
   const declarations = buildDeclarations(root, output);
-  const library = await Promise.all([buildLibrary(root, output, EXTERNAL), buildPrograms(root, output)]);
-  const sources = [...library.flat(), ...buildFunctions()];
+  const parts = [buildLibrary(root, output, EXTERNAL), buildPrograms(root, output), buildFunctions()];
+  const sources = (await Promise.all(parts)).flat();
   for (const area of AREAS) {
     cpSync(join(root, 'migrations', area), join(output, 'migrations', area), { recursive: true });
   }

@@ -24,11 +24,17 @@ function written(name: string, source: string): string {
   return path;
 }
 
+/** Uses what bundles leave out as a rule. */
+const ASSUMES_A_ROLE =
+  "import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';\n" +
+  "export const handler = fromTemporaryCredentials({ params: { RoleArn: 'arn' } });";
+
 describe('a bundle', () => {
   it('is the same, made ahead or when it is asked for', async () => {
-    const now = bundled('now', { own: 'monitor' });
-    await bundleAhead([{ own: 'monitor' }]);
-    expect(bundled('ahead', { own: 'monitor' })).toEqual(now);
+    const entries = [{ own: 'monitor' }, written('assumes-too', ASSUMES_A_ROLE)] as const;
+    const now = entries.map((entry, index) => bundled(`now-${index}`, entry));
+    await bundleAhead(entries);
+    expect(entries.map((entry, index) => bundled(`ahead-${index}`, entry))).toEqual(now);
   });
 
   it('keeps what is imported later out of what a cold start reads', () => {
@@ -71,12 +77,7 @@ describe('a bundle', () => {
   });
 
   it('holds the whole of the sources of credentials where a function asks for one of them', () => {
-    const entry = written(
-      'assumes',
-      "import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';\n" +
-        "export const handler = fromTemporaryCredentials({ params: { RoleArn: 'arn' } });",
-    );
-    const files = bundled('assumes', entry);
+    const files = bundled('assumes', written('assumes', ASSUMES_A_ROLE));
     const code = Object.values(files).join('\n');
     expect(code).toContain('AssumeRole');
     expect(code).not.toMatch(/import\("@|from"@/);
