@@ -89,9 +89,7 @@ export async function damageKey(
     ['rotate contact', 'rotate-index customer-email'].map((words) => act('may have become known', words)),
   );
   const letDaysPass = async (): Promise<void> => {
-    await one(
-      `update vault.branch_key set retired_at = retired_at - interval '2 days' where class = 'contact' and state = 'retired'`,
-    );
+    await one(`update vault.branch_key set retired_at = retired_at - interval '2 days' where state = 'retired'`);
     await one(`update vault.index_key set state_since = state_since - interval '2 days' where state <> 'destroyed'`);
   };
   const janitorHas = async (what: string, condition: string): Promise<unknown> =>

@@ -155,6 +155,23 @@ describe('an erasure that is interrupted', () => {
     expect(after.sum('ErasuresUnapplied')).toBe(0);
   });
 
+  it('of a key that was kept stands in the log once, too, however often it fails', async () => {
+    const person = await shop.customer();
+    await shop.erasure().erase({ subject: customer(person.id) });
+    await shop.runJanitor();
+    await shop.letPass('3653 days');
+    const before = log.entries().length;
+    const failing = { announce: () => Promise.reject(down) };
+    for (const run of ['first', 'second', 'third']) {
+      await expect(shop.runJanitor(failing), `${run} run`).rejects.toBe(down);
+    }
+    // Others' keys may be due by now as well: an entry for each person.
+    const kept = await owner.query('select count(distinct subject_id)::integer as persons from vault.restricted_key');
+    expect(log.entries()).toHaveLength(before + kept.rows[0].persons);
+    await shop.runJanitor();
+    expect((await owner.query('select from vault.restricted_key')).rowCount).toBe(0);
+  });
+
   it('counts as done no entry that comes after one that is not, whoever was faster', async () => {
     const [first, second] = [await shop.customer(), await shop.customer()];
     const before = await shop.through();
