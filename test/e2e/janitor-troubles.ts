@@ -77,7 +77,7 @@ export async function damageKey(
   { database, outputs }: LocalCloud,
   lambda: LambdaClient,
   subject: string,
-): Promise<{ bringBack(): Promise<void> }> {
+): Promise<{ readonly bringBack: () => Promise<void> }> {
   const one = async (sql: string, ...values: unknown[]): Promise<Record<string, unknown> | undefined> =>
     asSuperuser(database, database.name, async (db) => (await db.query(sql, values)).rows[0]);
   const put = (bytes: string): string =>

@@ -21,10 +21,10 @@ export function unfinishedTests(cloud: LocalCloud, clients: Clients & { readonly
       const rotations = ['rewrap-lag', 'index-rotation-lag'];
       const erasures = ['erasures-unapplied', 'prune-lag-erasure'];
       const eraseMany = async (): Promise<void> => {
-        let isMany = false;
-        const many = seen('erasure-rate')().then(() => (isMany = true));
+        const enough = new AbortController();
+        const many = seen('erasure-rate')().then(() => enough.abort());
         const asking = async (): Promise<void> => {
-          while (!isMany) {
+          while (!enough.signal.aborted) {
             const persons = await Promise.all(Array.from({ length: AT_ONCE }, customer));
             const statuses = await Promise.all(persons.map(erase));
             // Recorded, and not done.
@@ -33,7 +33,14 @@ export function unfinishedTests(cloud: LocalCloud, clients: Clients & { readonly
         };
         await Promise.all([many, asking(), seen(...erasures)()]);
       };
-      await Promise.all([seen(...rotations)().finally(bringBack), keepColumn(cloud, eraseMany)]);
+      const rotating = async (): Promise<void> => {
+        try {
+          await seen(...rotations)();
+        } finally {
+          await bringBack();
+        }
+      };
+      await Promise.all([rotating(), keepColumn(cloud, eraseMany)]);
       await ended(...rotations, ...erasures, 'erasure-rate');
       expect(await one('select count(*)::integer as left from vault.erasure_request')).toEqual({ left: 0 });
 

@@ -115,9 +115,9 @@ export interface Clients {
 
 export interface Alarms {
   /** Resolves when alarms are raised and have said so, and all that their runbooks say to look at can be looked at. */
-  seen(...names: readonly string[]): () => Promise<void>;
+  readonly seen: (...names: readonly string[]) => () => Promise<void>;
   /** Resolves when alarms have gone back and have said so. */
-  ended(...names: readonly string[]): Promise<void>;
+  readonly ended: (...names: readonly string[]) => Promise<void>;
   readonly told: (name: string, state: string) => Promise<Told>;
 }
 
