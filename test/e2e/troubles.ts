@@ -194,26 +194,34 @@ export async function withoutDestination({ database }: LocalCloud, name: string,
   }
 }
 
+/** A relay that has just found an event may look at its aggregate once more, and lets go what it finds blocked behind nothing. */
+const LOOKED_AT_MS = 2_000;
+
 /** Marks by hand the parked head of an invoice, behind which others wait, as done with; resolves with a way back. */
 export async function orphan({ database }: LocalCloud, invoice: string): Promise<() => Promise<void>> {
+  const isBlocked = async (): Promise<true | undefined> =>
+    asSuperuser(database, database.name, async (db) => {
+      const { rowCount } = await db.query(
+        `select from outbox.delivery d join outbox.destination n on n.number = d.destination
+          where n.name = 'ledger' and d.state = 'blocked' and d.aggregate_key = outbox.aggregate_key('invoice', $1)`,
+        [invoice],
+      );
+      return rowCount === 0 ? undefined : true;
+    });
   const update = async (from: string, to: string): Promise<number | null> =>
     asSuperuser(database, database.name, async (db) => {
       const { rowCount } = await db.query(
         `update outbox.delivery d set state = $3::outbox.delivery_state
            from outbox.destination n
           where n.number = d.destination and n.name = 'ledger' and d.state = $2::outbox.delivery_state and d.sequence = 1
-            and d.aggregate_key = outbox.aggregate_key('invoice', $1)
-            and exists (select from outbox.delivery b
-                         where (b.destination, b.aggregate_key, b.state) = (d.destination, d.aggregate_key, 'blocked'))`,
+            and d.aggregate_key = outbox.aggregate_key('invoice', $1)`,
         [invoice, from, to],
       );
       return rowCount;
     });
-  await until(
-    'an event waits behind a parked one',
-    async () => ((await update('parked', 'set_aside')) === 1 ? true : undefined),
-    20_000,
-  );
+  await until('an event waits behind a parked one', isBlocked, 20_000);
+  await delay(LOOKED_AT_MS);
+  if ((await update('parked', 'set_aside')) !== 1) throw new Error('the head is not parked any more');
   return async () => void (await update('set_aside', 'parked'));
 }
 
