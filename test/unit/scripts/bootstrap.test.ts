@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { installFailure, installReason } from '../../../scripts/bootstrap.mjs';
 
@@ -166,5 +166,29 @@ describe('handing over', () => {
     const { code, output } = await bootstrap(['work.ts'], { path: `${folder}${delimiter}${process.env['PATH']}` });
     expect(code).toBe(1);
     expect(output).toMatch(/^Installing the dependencies with npm ci.*\nThe disk is full: [^\n]*\n$/);
+  });
+
+  test('makes the generated modules first where one is missing, and says why nothing runs where that fails', async () => {
+    const sources = ['functions/sample/catalogue/definition.ts', 'functions/operator/schemas.ts'];
+    for (const source of sources) {
+      mkdirSync(dirname(join(root, source)), { recursive: true });
+      write(source, '');
+    }
+    write(
+      'scripts/generate.ts',
+      `import { writeFileSync } from 'node:fs';
+       for (const file of ${JSON.stringify(sources)}) {
+         writeFileSync(file.replace(/[^/]+$/, 'validators.generated.js'), '');
+       }`,
+    );
+    write('work.ts', `console.log('worked')`);
+    expect((await bootstrap(['work.ts'])).output).toMatch(/^Making the validators [^\n]*\nworked\n$/);
+    expect((await bootstrap(['work.ts'])).output).toBe('worked\n');
+    rmSync(join(root, 'functions/operator/validators.generated.js'));
+    write('scripts/generate.ts', `throw new Error('no such schema')`);
+    const { code, output } = await bootstrap(['work.ts']);
+    expect(code).toBe(1);
+    expect(output).toMatch(/npm run generate failed:\n[^]*no such schema/);
+    expect(output).not.toContain('worked');
   });
 });
