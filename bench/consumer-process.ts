@@ -17,7 +17,7 @@ import type {
 import { holdEvents } from './harness/held-events.ts';
 import { batches, invoiceIds, invoiceRecord } from './harness/invoices.ts';
 import { answerQuestions } from './harness/process.ts';
-import { cpuOf } from './harness/server-cpu.ts';
+import { cpuMeter } from './harness/server-cpu.ts';
 
 const CONNECTIONS = 4;
 /** What a consumer has in one transaction of ten messages. */
@@ -70,14 +70,13 @@ function sandbox(consumer: ReturnType<typeof eventConsumer>): (records: readonly
 async function measured<T>(work: () => Promise<T>): Promise<[T, Omit<BatchesResult, 'events' | 'batchMs'>]> {
   const { counts, serverProcesses } = counted;
   Object.assign(counts, { statements: 0, transactions: 0 });
-  const serverCpu = cpuOf(serverProcesses);
+  const serverCpu = cpuMeter(serverProcesses);
   const cpu = process.cpuUsage();
   const startedAt = performance.now();
   const result = await work();
   const seconds = (performance.now() - startedAt) / 1000;
   const { user, system } = process.cpuUsage(cpu);
-  const serverCpuSeconds = cpuOf(serverProcesses) - serverCpu;
-  return [result, { seconds, cpuSeconds: (user + system) / 1e6, serverCpuSeconds, ...counts }];
+  return [result, { seconds, cpuSeconds: (user + system) / 1e6, serverCpuSeconds: serverCpu(), ...counts }];
 }
 
 async function inTurn(

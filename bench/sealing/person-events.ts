@@ -6,7 +6,7 @@ import { createKeyring, type Keyring, postgresVault, type Vault } from '../../sh
 import { compileCatalogue } from '../../test/support/compile-catalogue.ts';
 import { countedPool } from '../harness/counted-pool.ts';
 import { type LocalKms, localKms } from '../harness/local-kms.ts';
-import { cpuOf } from '../harness/server-cpu.ts';
+import { cpuMeter } from '../harness/server-cpu.ts';
 import type { BenchDatabase, BenchServer } from '../harness/server.ts';
 import { BUSINESS_TABLES, businessTransaction } from '../relay/append.ts';
 
@@ -70,8 +70,8 @@ export interface PersonBench {
   readonly database: BenchDatabase;
   readonly pool: pg.Pool;
   readonly kms: LocalKms;
-  /** What this process and the server behind its connections have had of cores. */
-  cpuSeconds(): number;
+  /** From now on: what this process and the server behind its connections have had of cores. Seconds. */
+  cpuMeter(): () => number;
   /** As a process of its own would have it: with nothing in memory. */
   process(): { readonly outbox: PersonOutbox; readonly keyring: Keyring; readonly vault: CountedVault };
   end(): Promise<void>;
@@ -94,9 +94,13 @@ export async function personBench(server: BenchServer): Promise<PersonBench> {
     database,
     pool,
     kms,
-    cpuSeconds() {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6 + cpuOf(serverProcesses);
+    cpuMeter() {
+      const before = process.cpuUsage();
+      const serverCpu = cpuMeter(serverProcesses);
+      return () => {
+        const { user, system } = process.cpuUsage(before);
+        return (user + system) / 1e6 + serverCpu();
+      };
     },
     process() {
       const vault = countedVault(pool);

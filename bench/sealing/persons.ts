@@ -66,10 +66,10 @@ interface Round {
 }
 
 async function roundOf(persons: PersonBench, work: () => Promise<number[]>): Promise<Round> {
-  const before = persons.cpuSeconds();
+  const cpuSeconds = persons.cpuMeter();
   const cores = coresInUse();
   const times = await work();
-  const cpu = ((persons.cpuSeconds() - before) * 1000) / times.length;
+  const cpu = (cpuSeconds() * 1000) / times.length;
   return { count: times.length, p99: quantile(times, 0.99), cpu, cores: cores() };
 }
 

@@ -8,8 +8,14 @@ describe('restMs', () => {
   });
 
   it('is as long as the work before it', () => {
-    expect(restMs({ events: RUN, tookMs: 12.5 })).toBe(12.5);
-    expect(restMs({ events: 2 * RUN, tookMs: 40 })).toBe(40);
+    expect(restMs({ events: RUN, tookMs: 25 })).toBe(25);
+    expect(restMs({ events: 2 * RUN, tookMs: 60 })).toBe(60);
+  });
+
+  it('is longer where a connection drains more than 600 events a second, and twice as long as the work at most', () => {
+    expect(restMs({ events: 30, tookMs: 20 })).toBe(30);
+    expect(restMs({ events: 60, tookMs: 40 })).toBe(60);
+    expect(restMs({ events: 30, tookMs: 10 })).toBe(20);
   });
 
   it('is half a second at most, however long the work waited for others', () => {
