@@ -51,7 +51,7 @@ async function run(bench: Bench): Promise<Figure[]> {
     }));
   const overhead = (name: string, a: Variant, b: Variant, goal?: Figure['goal']): Figure[] => [
     { name, value: 100 * (ratio(seconds, a, b) - 1), unit: '%', ...(goal !== undefined && { goal }) },
-    { name: '  the same in CPU, consumer and server', value: 100 * (ratio(cpu, a, b) - 1), unit: '%' },
+    { name: `${name}, in CPU`, value: 100 * (ratio(cpu, a, b) - 1), unit: '%' },
   ];
   return [
     {

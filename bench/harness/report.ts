@@ -21,9 +21,19 @@ export interface Outcome {
   readonly failure?: string;
 }
 
-/** As `--json` writes them: names are unique, a value that is no number is null. */
+/**
+ * As `--json` writes them: names are unique, a value that is no number is null.
+ *
+ * @throws Error where two figures of a benchmark would have one name
+ */
 export function jsonOf(outcomes: readonly Outcome[]): string {
-  return `${JSON.stringify(outcomes.flatMap(named), null, 2)}\n`;
+  const figures = outcomes.flatMap(named);
+  const names = new Set<string>();
+  for (const { name } of figures) {
+    if (names.has(name)) throw new Error(`Two figures are named "${name}": give one of them a name of its own.`);
+    names.add(name);
+  }
+  return `${JSON.stringify(figures, null, 2)}\n`;
 }
 
 /**

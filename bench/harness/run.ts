@@ -79,7 +79,9 @@ async function measure(
   try {
     const figures = (await Promise.race([benchmark.run({ server, note, ...options }), limit.promise])).map(judge);
     console.log(`${table(figures)}\n${seconds().toFixed(0)} s`);
-    return { benchmark: name, figures, seconds: seconds() };
+    const outcome = { benchmark: name, figures, seconds: seconds() };
+    jsonOf([outcome]); // Figures that it cannot tell apart fail this benchmark, and not those after it.
+    return outcome;
   } catch (error) {
     const failure = error instanceof Error ? error.message : String(error);
     if (!interrupted.aborted) {

@@ -85,6 +85,11 @@ describe('the figures as JSON', () => {
     expect(new Set(entries.map(({ name }) => name)).size).toBe(entries.length);
   });
 
+  test('are refused where two would have one name', () => {
+    const figures = ['large', '  p50', '  p50'].map((name) => judge({ name, value: 1, unit: 'ms' }));
+    expect(() => jsonOf([{ ...OUTCOME, figures }])).toThrow('Two figures are named "fetch: large, p50"');
+  });
+
   test('have null for what could not be computed, and nothing of a benchmark that failed', () => {
     const figures = [judge({ name: 'a', value: Number.NaN, unit: '', goal: { atLeast: 1 } })];
     const failed: Outcome = { benchmark: 'b', figures: [], seconds: 1, failure: 'no queue' };
