@@ -43,6 +43,20 @@ export class CallNotReadyError extends SealedOutboxError {
 }
 
 /**
+ * The database did not answer when the call was reserved or its answer recorded (`CALL_NOT_WRITTEN`). The event comes again and nothing is
+ * charged; a call that was made is then taken for one that may have happened. What the driver threw is the `cause`.
+ */
+export class CallNotWrittenError extends SealedOutboxError {
+  constructor(options?: ErrorOptions) {
+    super(
+      'CALL_NOT_WRITTEN',
+      'the database did not answer what is kept of the call: the event goes back to the queue.',
+      options,
+    );
+  }
+}
+
+/**
  * Nobody knows whether the call happened, or its answer could not be recorded (`CALL_HELD`): it waits for a person, who says with
  * `recordCall` or `repeatCall` how it goes on.
  */

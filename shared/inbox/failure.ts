@@ -5,6 +5,7 @@ import {
   CallHeldError,
   CallNotDoneError,
   CallNotReadyError,
+  CallNotWrittenError,
   CallUnansweredError,
 } from './call-errors.ts';
 import { HandlerFailedError, OutOfTimeError, TransactionEndedError } from './errors.ts';
@@ -79,7 +80,8 @@ function findCode(error: unknown, wanted: (code: string) => boolean): string | u
 const isState = (code: string): boolean => /^[0-9A-DF-Z][0-9A-Z]{4}$/.test(code);
 /** A code that may be logged: constants of programs look like this, payload values do not. */
 const isLoggable = (code: string): boolean => isState(code) || /^[A-Z][0-9A-Z_]{1,59}$/.test(code);
-const isRetryable = (code: string): boolean =>
+/** Whether the same may well succeed another time: SQLSTATEs and error codes of the operating system. */
+export const isRetryable = (code: string): boolean =>
   RETRY_ERRNOS.has(code) || RETRY_STATES.has(code) || (isState(code) && RETRY_STATE_CLASSES.has(code.slice(0, 2)));
 
 /** The SQLSTATE that the server answered with. */
@@ -148,7 +150,7 @@ function classifyHandlerFailure(error: HandlerFailedError): Failure {
 /** What `once` threw, as long as the `before` step let it pass. Refused calls and wrong options are the event's or the code's fault. */
 function classifyCallFailure(error: unknown): Failure | undefined {
   if (error instanceof OutOfTimeError) return { class: 'time', code: error.code };
-  if (error instanceof CallNotReadyError || error instanceof CallNotDoneError) {
+  if (error instanceof CallNotReadyError || error instanceof CallNotDoneError || error instanceof CallNotWrittenError) {
     return { class: 'retry', code: error.code };
   }
   if (needsPerson(error)) return { class: 'handler', code: error.code, final: true };

@@ -19,6 +19,7 @@ export {
   CallHeldError,
   CallNotDoneError,
   CallNotReadyError,
+  CallNotWrittenError,
   CallOptionsError,
   CallRefusedError,
   CallUnansweredError,

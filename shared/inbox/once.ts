@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { type Connections, transaction } from '../database/index.ts';
+import { SealedOutboxError } from '../errors/index.ts';
 import {
   AnswerNotRecordableError,
   CallHeldError,
   CallNotDoneError,
   CallNotReadyError,
+  CallNotWrittenError,
   CallOptionsError,
   CallRefusedError,
   CallUnansweredError,
@@ -13,7 +16,7 @@ import type { CallPlace } from './call-key.ts';
 import { leaveCall, noteRepeatedCall, recordAnswer, reserveCall, type Unfinished } from './call-record.ts';
 import { type AbortAfter, type CallTimes, startCallTime } from './call-time.ts';
 import { type CallStep, type Known, nextStep, type UnansweredPolicy } from './external-call.ts';
-import { isProgrammingError } from './failure.ts';
+import { isProgrammingError, isServerAnswer } from './failure.ts';
 
 /** What a provider says about a key. A look-up throws where the provider cannot be asked just now. */
 export type LookupAnswer<Answer> =
@@ -95,7 +98,7 @@ async function callOnce<Answer, Recorded>(
 ): Promise<string> {
   const time = startCallTime(remainingMs, times, lookup !== undefined, abortAfter);
   const token = randomUUID();
-  const reserved = await transaction(connections, (tx) => reserveCall(tx, place, token, time.leaseMs));
+  const reserved = await written(connections, (tx) => reserveCall(tx, place, token, time.leaseMs));
   const { state, key, calledMsAgo } = reserved;
   const stepAfter = (known: Known): CallStep => nextStep(state, policy, known, time.isSettled(calledMsAgo));
   let found: Found<Answer> = { kind: lookup === undefined ? 'none' : 'possible' };
@@ -106,7 +109,7 @@ async function callOnce<Answer, Recorded>(
 
   const record = async (answer: Answer): Promise<string> => {
     const response = toResponse(answer, toRecord);
-    return transaction(connections, (tx) => recordAnswer(tx, place, response));
+    return written(connections, (tx) => recordAnswer(tx, place, response));
   };
   const before: Unfinished = { kind: state === 'uncalled' ? 'uncalled' : 'unanswered' };
   let left = before;
@@ -120,7 +123,7 @@ async function callOnce<Answer, Recorded>(
     if (step !== 'call') throw new CallNotReadyError('CALL_UNSETTLED');
 
     const signal = time.signal();
-    if (state === 'unanswered' && !(await transaction(connections, (tx) => noteRepeatedCall(tx, place, token)))) {
+    if (state === 'unanswered' && !(await written(connections, (tx) => noteRepeatedCall(tx, place, token)))) {
       throw new CallNotReadyError('CALL_LEASED');
     }
     left = { kind: 'unanswered' };
@@ -130,6 +133,16 @@ async function callOnce<Answer, Recorded>(
     // Where the database does not even take this, the lease ends by itself.
     await transaction(connections, (tx) => leaveCall(tx, place, token, left)).catch(() => {});
     throw error;
+  }
+}
+
+/** A lost connection rejects with an error that has no code, and would be taken for one of the `before` step. */
+async function written<T>(connections: Connections, task: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
+  try {
+    return await transaction(connections, task);
+  } catch (cause) {
+    if (cause instanceof SealedOutboxError || isServerAnswer(cause) || isProgrammingError(cause)) throw cause;
+    throw new CallNotWrittenError({ cause });
   }
 }
 

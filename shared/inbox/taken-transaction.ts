@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { isStaleWriter, type Row, TransactionAbortedError } from '../database/index.ts';
 import { HandlerFailedError, TransactionEndedError } from './errors.ts';
-import { sqlStateOf } from './failure.ts';
+import { isRetryable, sqlStateOf } from './failure.ts';
 
 /**
  * Runs `work` in the transaction of a consumer: opened by `take` together with its first statement in one round trip, ended by
@@ -72,17 +72,14 @@ async function finish(client: pg.PoolClient): Promise<void> {
   try {
     await several(client, 'select inbox.finish(); commit');
   } catch (error) {
-    switch (sqlStateOf(error)?.slice(0, 2)) {
-      case '25':
-        throw new TransactionAbortedError();
-      case 'IB':
-        throw new TransactionEndedError();
-      // A deferred constraint of the handler's own tables.
-      case '23':
-        throw new HandlerFailedError(error, false);
-      default:
-        throw error;
-    }
+    const state = sqlStateOf(error);
+    if (state === undefined || isRetryable(state)) throw error;
+    if (state === '25P02') throw new TransactionAbortedError();
+    if (state.startsWith('IB')) throw new TransactionEndedError();
+    // Without a context in which it was raised it is a statement of our own that the server did not even run, as for want of a right.
+    if (state.startsWith('42') && (error as { readonly where?: unknown }).where === undefined) throw error;
+    // What the handler has left for the end: a deferred constraint of its tables, or a trigger, whatever that raises.
+    throw new HandlerFailedError(error, false);
   }
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   CallRefusedError,
   drainHeld,
@@ -10,7 +10,7 @@ import {
   repeatHeldCall,
   type UnansweredPolicy,
 } from '../../../shared/inbox/index.ts';
-import { counterConsumer, createEffects, effectHandler, effectsOf } from '../../support/counter-consumer.ts';
+import { counterConsumer, createEffects, effectHandler, effectsOf, heldOf } from '../../support/counter-consumer.ts';
 import { type counterCatalogue, counterEnvelope } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
 import { contextFor, fifoRecord, invoke } from '../../support/sqs-batch.ts';
@@ -61,6 +61,32 @@ describe('a step before the transaction', () => {
       ['ok', 'ok', 'ok'],
     ]);
     expect(await applied('in-order')).toEqual([1, 2, 3]);
+  });
+
+  it.each(['reserved', 'recorded'])('charges nothing where the database is lost as the call is %s', async (when) => {
+    const name = `lost-${when}`;
+    const pool = database.pool('sealed_ledger', 1);
+    const cut = (): unknown =>
+      vi
+        .spyOn(pool, 'connect')
+        .mockImplementationOnce(() => Promise.reject(new Error('Connection terminated unexpectedly')));
+    const { handler } = counterConsumer({
+      name,
+      pool,
+      attempts: 1,
+      handlers: {
+        'counter.added': handlerSteps({
+          before: async (_event, { once }) => {
+            if (when === 'reserved') cut();
+            return once('ask', async () => when === 'recorded' && cut() !== undefined, { unanswered: 'retry' });
+          },
+          handle: effectHandler(name),
+        }),
+      },
+    });
+    const lost = message(1);
+    expect(await invoke(handler, [lost])).toEqual([lost.messageId]);
+    expect(await heldOf(pool, name)).toEqual([]);
   });
 
   it('calls nobody for a repeat, nor for an event out of order until its turn has come', async () => {

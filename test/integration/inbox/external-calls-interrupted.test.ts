@@ -35,7 +35,10 @@ describe('a delivery that dies', () => {
 
   it('between call and record leaves its lease, and the next one finds the answer when that is over', async () => {
     const eventId = randomUUID();
-    await expect(send(eventId, { connections: dying(1) })).rejects.toThrow('killed');
+    await expect(send(eventId, { connections: dying(1) })).rejects.toMatchObject({
+      code: 'CALL_NOT_WRITTEN',
+      cause: { message: 'killed' },
+    });
     expect(await callOf(database, eventId)).toMatchObject({ state: 'reserved', called: true, leased: true });
     await expect(send(eventId)).rejects.toEqual(code('CALL_LEASED'));
 
@@ -46,7 +49,10 @@ describe('a delivery that dies', () => {
 
   it('before it could call is not taken for one that has called where nothing was reserved', async () => {
     const eventId = randomUUID();
-    await expect(send(eventId, { connections: dying(0) })).rejects.toThrow('killed');
+    await expect(send(eventId, { connections: dying(0) })).rejects.toMatchObject({
+      code: 'CALL_NOT_WRITTEN',
+      cause: { message: 'killed' },
+    });
     await send(eventId);
     expect([requests(), provider.current.lookups()]).toEqual([1, 0]);
   });

@@ -13,7 +13,22 @@ import { LateReadySocket } from '../../support/late-ready-socket.ts';
 import { contextFor, fifoRecord, invoke } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
-beforeAll(() => createEffects(database));
+beforeAll(async () => {
+  await createEffects(database);
+  const migrator = await database.client('sealed_migrator');
+  await migrator.query(
+    `create table checked_late (fault text);
+     grant insert on checked_late to sealed_ledger;
+     create function check_late() returns trigger language plpgsql as $$
+     begin
+       if new.fault = 'unbalanced' then raise exception 'debits are not credits'; end if;
+       perform 1 / (case when new.fault = 'divides' then 0 else 1 end);
+       return null;
+     end $$;
+     create constraint trigger checked_late after insert on checked_late
+       deferrable initially deferred for each row execute function check_late()`,
+  );
+});
 
 const message = (counter: string, sequence: number) => fifoRecord(counter, counterEnvelope({ counter, sequence }));
 const ten = () => Array.from({ length: 10 }, (_, index) => message(`c${index % 5}`, Math.floor(index / 5) + 1));
@@ -60,6 +75,12 @@ const FAULTS: readonly (readonly [what: string, fault: Fault, code: string])[] =
   ['commits and begins', async (tx) => void (await tx.query('commit; begin').catch(() => {})), 'TRANSACTION_ENDED'],
   ['rolls back', async (tx) => void (await tx.query('rollback')), 'TRANSACTION_ENDED'],
   ['rolls back and begins', async (tx) => void (await tx.query('rollback; begin')), 'TRANSACTION_ENDED'],
+  [
+    'is refused at commit',
+    async (tx) => void (await tx.query(`insert into checked_late values ('unbalanced')`)),
+    'P0001',
+  ],
+  ['fails at commit', async (tx) => void (await tx.query(`insert into checked_late values ('divides')`)), '22012'],
 ];
 
 const ARRIVALS: readonly (readonly [arrival: string, more: Parameters<typeof database.pool>[2]])[] = [
