@@ -56,9 +56,7 @@ export async function applyTogether(
       throw new BeforeMissingError();
     for (const call of handlerCalls(handled)) await runHandler(work, call, client, before?.answer);
     const waited = (work.monotonicMs() - takenAt) / 1000;
-    for (const [index, { event }] of messages.entries()) {
-      if (taken[index]?.waiting === true) noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
-    }
+    noteWhatWaits(work, messages, taken);
     const effects = new Set(handled);
     return messages.map((message, index) =>
       effects.has(message)
@@ -66,6 +64,19 @@ export async function applyTogether(
         : (outcomes[index] as Applied),
     );
   });
+}
+
+/** What is held of an aggregate may be its turn now: it was there, or it is one of these and another that came behind it has closed its gap. */
+function noteWhatWaits(work: Work, messages: readonly EventMessage[], taken: readonly Taken[]): void {
+  const early = new Set<string>();
+  for (const [index, { event }] of messages.entries()) {
+    const aggregate = { type: event.aggregateType, id: event.aggregateId };
+    const name = `${aggregate.type}/${aggregate.id}`;
+    const { outcome, waiting } = taken[index] as Taken;
+    const isEarly = outcome === 'gap' || outcome === 'blocked';
+    if (waiting || (early.has(name) && !isEarly)) noteWaiting(work, aggregate);
+    if (isEarly) early.add(name);
+  }
 }
 
 /** Before any handler has run. */
@@ -102,6 +113,9 @@ async function holdThose(
 /** Keeps a message that can not be applied as it is. */
 export async function keep(work: Work, message: UnreadableMessage): Promise<Applied> {
   const [held] = await ownTransaction(work, (tx) => hold(tx, work, [asItCame(work, message)]));
+  const { event } = message;
+  // Where it lets others pass, it may be what they have waited for.
+  if (event?.source === work.catalogue.source) noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
   return held === true ? { kind: 'held', reason: message.reason } : { kind: 'repeat' };
 }
 

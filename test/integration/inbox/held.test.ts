@@ -167,6 +167,26 @@ describe('what is held', () => {
     expect(await inboxOf(pool, 'drains', 'a')).toEqual({ processed: 61, position: '61' });
   });
 
+  it('drains at once where the event that closes its gap comes behind it in the same batch', async () => {
+    const pool = database.pool('sealed_ledger');
+    const { handler } = counterConsumer({ name: 'closes-behind', pool });
+    // The first batch of a process also looks for what nothing points at; the next ten seconds do not.
+    expect(await invoke(handler, [message('a', 1)])).toEqual([]);
+    expect(await invoke(handler, [message('a', 3), message('a', 2)])).toEqual([]);
+    expect(await sequencesOf(pool, 'closes-behind')).toEqual([1, 2, 3]);
+    expect(await heldOf(pool, 'closes-behind')).toEqual([]);
+  });
+
+  it('drains at once behind one that can not be read and is passed over', async () => {
+    const pool = database.pool('sealed_ledger');
+    const steps = { handle: effectHandler('passed-over'), whenFailing: 'skip' as const };
+    const { handler } = counterConsumer({ name: 'passed-over', pool, handlers: { 'counter.added': steps } });
+    expect(await invoke(handler, [message('a', 1), message('a', 3)])).toEqual([]);
+    expect(await invoke(handler, [message('a', 2, { version: 9 })])).toEqual([]);
+    expect(await sequencesOf(pool, 'passed-over')).toEqual([1, 3]);
+    expect(await reasonsOf(pool, 'passed-over')).toEqual(['2 unknown-version']);
+  });
+
   it('drains by the request of a schedule to the consumer itself, many aggregates side by side', async () => {
     const pool = database.pool('sealed_ledger', 3);
     const { handler } = counterConsumer({ name: 'scheduled', pool });
