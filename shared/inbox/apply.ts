@@ -114,8 +114,10 @@ async function holdThose(
 export async function keep(work: Work, message: UnreadableMessage): Promise<Applied> {
   const [held] = await ownTransaction(work, (tx) => hold(tx, work, [asItCame(work, message)]));
   const { event } = message;
-  // Where it lets others pass, it may be what they have waited for.
-  if (event?.source === work.catalogue.source) noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
+  // Where it lets others pass, it may be what the next ones have waited for.
+  if (work.consumer.mode === 'strict' && event?.source === work.catalogue.source) {
+    noteWaiting(work, { type: event.aggregateType, id: event.aggregateId });
+  }
   return held === true ? { kind: 'held', reason: message.reason } : { kind: 'repeat' };
 }
 

@@ -3,7 +3,7 @@ import { type Applied, applyTogether, keep, ownTransaction, runBefore } from './
 import { OutOfTimeError } from './errors.ts';
 import { classifyFailure, type Failure } from './failure.ts';
 import { groupRecords } from './groups.ts';
-import { countFailure, type HeldReason } from './hold.ts';
+import { countFailure, hold, type HeldReason, toTryAgain } from './hold.ts';
 import { type EventMessage, type Message, readMessages } from './message.ts';
 import { noteWaiting, type Work } from './work.ts';
 
@@ -192,12 +192,20 @@ async function fail(message: EventMessage, failure: Failure, behind: number, wor
   return false;
 }
 
-/** In a transaction of its own: the one in which the handler failed was rolled back. */
+/**
+ * In a transaction of its own: the one in which the handler failed was rolled back. What cannot be returned is held with its first failure, to be
+ * tried again from there: Lambda counts invocations, and the last of them may fail for another reason.
+ */
 export async function countAlone(
   work: Work,
-  { event, record }: EventMessage,
+  message: EventMessage,
   failure: Failure,
 ): Promise<{ readonly attempts: number; readonly held: boolean }> {
   const attempts = failure.final === true ? 1 : work.attempts;
-  return ownTransaction(work, (tx) => countFailure(tx, work, event, record.body, failure, attempts));
+  return ownTransaction(work, async (tx) => {
+    const counted = await countFailure(tx, work, message.event, message.record.body, failure, attempts);
+    if (counted.held || !work.direct) return counted;
+    await hold(tx, work, [toTryAgain(work, message, failure)]);
+    return { ...counted, held: true };
+  });
 }

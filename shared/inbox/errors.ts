@@ -34,14 +34,15 @@ export class TransactionEndedError extends SealedOutboxError {
 }
 
 /**
- * An event that EventBridge handed to the function itself was not applied (`NOT_APPLIED`): there is no batch to return it in,
- * so the invocation fails and Lambda tries again.
+ * An event that EventBridge handed to the function itself was neither applied nor held (`NOT_APPLIED`): there is no batch to return it in, so the
+ * invocation fails. Lambda tries twice more, then the event is in the function's dead-letter queue, or nowhere if it has none.
  */
 export class NotAppliedError extends SealedOutboxError {
   constructor() {
     super(
       'NOT_APPLIED',
-      'the event was not applied: the log line before this one says why. Lambda invokes the function again.',
+      'the event was neither applied nor held: the log line before this one says why. Lambda tries twice more; then it is in the ' +
+        "function's dead-letter queue, or lost if it has none.",
     );
   }
 }

@@ -23,8 +23,6 @@ export interface DrainRequest {
 }
 
 const DEFAULT_MARGINS: TimeMargins = { startMs: 3000, stopMs: 500 };
-/** Lambda runs an asynchronous invocation three times: the last failure must not be lost. */
-const DIRECT_ATTEMPTS = 3;
 /** After a batch: no longer than this, because its messages are acknowledged afterwards. */
 const DRAIN_MS = 2000;
 /** A pool that was used within this time is not asked whether it still works. Milliseconds. */
@@ -52,7 +50,7 @@ const KNOWN_EVERY_MS = 300_000;
  *
  * @throws ConsumerOptionsError (`CONSUMER_OPTIONS`) at once. The handler rejects with NotABatchError (`NOT_A_BATCH`) and
  * ConsumerChangedError (`CONSUMER_CHANGED`), so that the function's error alarm shows them, and with NotAppliedError (`NOT_APPLIED`) for an event
- * that EventBridge handed over itself; everything else is returned message by message.
+ * that EventBridge handed over itself and that could not even be held; everything else is returned message by message.
  */
 export function eventConsumer<const C extends CompiledCatalogue>(
   options: ConsumerOptions<C>,
@@ -64,7 +62,7 @@ export function eventConsumer<const C extends CompiledCatalogue>(
       return response([]);
     }
     if (isEventBridgeEvent(input)) {
-      const returned = await consumer.process([recordOf(input)], context, DIRECT_ATTEMPTS);
+      const returned = await consumer.process([recordOf(input)], context, true);
       if (returned.length > 0) throw new NotAppliedError();
       return response([]);
     }
@@ -119,7 +117,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     retriedAt = startedAt;
   };
 
-  const during = async <T>(deadline: Deadline, attempts: number, task: (work: Work) => Promise<T>): Promise<T> => {
+  const during = async <T>(deadline: Deadline, direct: boolean, task: (work: Work) => Promise<T>): Promise<T> => {
     // What an earlier invocation of this process left behind when it was frozen would hold its connections for ever.
     for (const earlier of running) if (earlier.isOverdue()) earlier.abandon();
     const invocation = startInvocation(options.pool, deadline, options.margins ?? DEFAULT_MARGINS);
@@ -128,7 +126,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
     try {
       return await task({
         ...rules,
-        attempts,
+        direct,
         invocation,
         report: spans.noting(report),
         spans,
@@ -162,13 +160,9 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
 
   return {
     /** The records to return. */
-    process: (
-      records: readonly SQSRecord[],
-      deadline: Deadline,
-      mostAttempts = Infinity,
-    ): Promise<readonly SQSRecord[]> =>
+    process: (records: readonly SQSRecord[], deadline: Deadline, direct = false): Promise<readonly SQSRecord[]> =>
       inBatchSpan(consumer.name, records, () =>
-        during(deadline, Math.min(rules.attempts, mostAttempts), async (work) => {
+        during(deadline, direct, async (work) => {
           try {
             await register(work.invocation);
           } catch (error) {
@@ -183,7 +177,7 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
       ),
 
     drainAll: (deadline: Deadline): Promise<number> =>
-      during(deadline, rules.attempts, async (work) => {
+      during(deadline, false, async (work) => {
         await register(work.invocation);
         await retryKnown(work);
         let drained = 0;

@@ -67,6 +67,20 @@ export function asItCame(rules: ConsumerRules, message: UnreadableMessage): Hold
   };
 }
 
+/**
+ * Of an event that cannot be returned: it is tried again from there, and its failures go on being counted. Until it is known that it does not do,
+ * nothing passes it where every event counts.
+ */
+export function toTryAgain(rules: ConsumerRules, { event, record }: EventMessage, failure: Failure): Holding {
+  return {
+    place: { ...placeOf(event), time: event.time },
+    reason: 'failing',
+    body: record.body,
+    error: describe(failure),
+    blocks: rules.consumer.mode === 'strict' || blocksOthers(rules, event.type),
+  };
+}
+
 /** Writes messages into `inbox.held_event`, in the open transaction. Tells of each whether it is held; false: it had been processed. */
 export async function hold(tx: Queryable, { consumer }: ConsumerRules, held: readonly Holding[]): Promise<boolean[]> {
   const { rows } = await tx.query('select held from inbox.hold($1, $2, $3) order by place', [

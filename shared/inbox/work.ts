@@ -36,6 +36,8 @@ export interface Work extends ConsumerRules {
   readonly report: OutcomeReport;
   readonly spans: MessageSpans;
   readonly monotonicMs: () => number;
+  /** EventBridge has handed the event to the function itself: nothing can be returned, so what fails is held. */
+  readonly direct: boolean;
   /** Aggregates that may have held events to go on with: filled while messages are applied. */
   readonly waiting: Map<string, Aggregate>;
 }

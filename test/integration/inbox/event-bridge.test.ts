@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { counterConsumer, createEffects, effectHandler, effectsOf, heldOf } from '../../support/counter-consumer.ts';
 import { counterEnvelope } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
-import { contextFor, invoke, standardRecord } from '../../support/sqs-batch.ts';
+import { contextFor, drainOf, invoke, standardRecord } from '../../support/sqs-batch.ts';
 
 const database = await testDatabase();
 beforeAll(() => createEffects(database));
@@ -44,18 +44,53 @@ describe.each(['any', 'latest', 'strict'] as const)('an event that came through 
 });
 
 describe('an event that EventBridge hands to the function itself', () => {
-  it('makes the invocation fail when its handler fails, and is held before Lambda gives up', async () => {
+  it('is held with the first failure of its handler, tried again from there, and waits for a person after the last', async () => {
     const pool = database.pool('sealed_ledger');
+    const failures = [Object.assign(new Error('busy'), { code: '40P01' }), new Error('no'), new Error('no')];
     const { handler } = counterConsumer({
       name: 'direct-fails',
-      mode: 'any',
+      mode: 'strict',
       pool,
-      handlers: { 'counter.added': () => Promise.reject(new Error('no')) },
+      attempts: 2,
+      handlers: { 'counter.added': () => Promise.reject(failures.shift() ?? new Error('no')) },
     });
     const event = bridged(counterEnvelope({ counter: 'a', sequence: 1 }));
-    for (const _ of [1, 2]) await expect(invokeDirectly(handler, event)).rejects.toMatchObject({ code: 'NOT_APPLIED' });
-    await invokeDirectly(handler, event);
+    await expect(invokeDirectly(handler, event)).rejects.toMatchObject({ code: 'NOT_APPLIED' });
+    expect(await invokeDirectly(handler, event)).toEqual({ batchItemFailures: [] });
+    const held = async () =>
+      (
+        await pool.query(
+          `select attempts, queued, due_at::text as due from inbox.held_event where consumer = 'direct-fails'`,
+        )
+      ).rows;
+    // The same invocation goes on with what is due.
+    expect(await held()).toEqual([{ attempts: 2, queued: false, due: 'infinity' }]);
+    expect(failures).toEqual([]);
     expect(await heldOf(pool, 'direct-fails')).toEqual([{ counter: 'a', sequence: '1', reason: 'failing' }]);
+  });
+
+  it('that was held is applied when its handler takes it again', async () => {
+    const pool = database.pool('sealed_ledger');
+    let fails = true;
+    const { handler } = counterConsumer({
+      name: 'direct-again',
+      mode: 'strict',
+      pool,
+      handlers: {
+        'counter.added': async (event, context) => {
+          if (fails && event.sequence === 1n) {
+            fails = false;
+            throw new Error('no');
+          }
+          await effectHandler('direct-again')(event, context);
+        },
+      },
+    });
+    await invokeDirectly(handler, bridged(counterEnvelope({ counter: 'a', sequence: 1 })));
+    await invokeDirectly(handler, bridged(counterEnvelope({ counter: 'a', sequence: 2 })));
+    await drainOf(handler);
+    expect((await effectsOf(pool, 'direct-again')).map(({ sequence }) => sequence)).toEqual(['1', '2']);
+    expect(await heldOf(pool, 'direct-again')).toEqual([]);
   });
 
   it('is kept under its own id when it carries no envelope', async () => {
