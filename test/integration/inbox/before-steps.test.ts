@@ -67,9 +67,7 @@ describe('a step before the transaction', () => {
     const name = `lost-${when}`;
     const pool = database.pool('sealed_ledger', 1);
     const cut = (): unknown =>
-      vi
-        .spyOn(pool, 'connect')
-        .mockImplementationOnce(() => Promise.reject(new Error('Connection terminated unexpectedly')));
+      vi.spyOn(pool, 'connect').mockRejectedValueOnce(new Error('Connection terminated unexpectedly'));
     const { handler } = counterConsumer({
       name,
       pool,
