@@ -467,4 +467,36 @@ describe('a reset', () => {
     await forget();
     expect(await inboxOf(pool, one.name, 'a')).toEqual({ processed: 0, position: null });
   });
+
+  it('is asked for before anything is written: batches after it do not move positions only to take that back', async () => {
+    const one = consumer('strict');
+    await one.receive(['a#1']);
+    const next = `select inbox.take_next($1, 'strict', 'beginning', '35 days', $2, $3) is not null as taken`;
+    const values = [
+      one.name,
+      JSON.stringify([{ aggregate: 'counter', subject: 'a', first: 2, last: 2 }]),
+      JSON.stringify([{ id: randomUUID(), time: new Date().toISOString(), aggregate: 'counter', subject: 'a' }]),
+    ];
+    const taken = async () => {
+      const client = await pool.connect();
+      try {
+        await client.query('begin');
+        const { rows } = await client.query(next, values);
+        const { rows: moved } = await client.query(
+          `select 1 from inbox.stream_position where consumer = $1 and sequence = 2`,
+          [one.name],
+        );
+        await client.query('rollback');
+        return { ...rows[0], moved: moved.length };
+      } finally {
+        client.release();
+      }
+    };
+    expect(await taken()).toEqual({ taken: true, moved: 1 });
+    await one.reset({ aggregateType: 'other' });
+    await one.end();
+    expect(await taken()).toEqual({ taken: false, moved: 0 });
+    await one.receive(['a#2']);
+    expect(await one.effects()).toEqual(['a#1', 'a#2']);
+  });
 });
