@@ -10,7 +10,7 @@ const restoredCluster = {
 };
 
 const importsOf = (template: Template): Set<string> =>
-  new Set([...JSON.stringify(template.toJSON()).matchAll(/"Fn::ImportValue":"([^"]+)"/g)].map(([, name]) => name));
+  new Set([...JSON.stringify(template.toJSON()).matchAll(/"Fn::ImportValue":"([^"]+)"/g)].map(([, name = '']) => name));
 
 const exportsOf = (template: Template): Set<string> => {
   const { Outputs } = template.toJSON() as { Outputs: Record<string, { Export?: { Name: string } }> };
