@@ -4,6 +4,7 @@ import { clearValuesSetting } from './clear-values-setting.ts';
 import { databaseSetting } from './database-setting.ts';
 import { mailProviderSetting } from './mail-provider-setting.ts';
 import { networkSetting } from './network-setting.ts';
+import { restoredClusterSetting } from './restored-cluster-setting.ts';
 import type { Given } from './sealed-outbox.ts';
 import type { Stage } from './stages.ts';
 
@@ -16,7 +17,7 @@ class SettingError extends SealedOutboxError {
 
 /**
  * Everything that an installation is given from outside, out of context values (`-c name=value` or cdk.json) and variables:
- * `database`, `network`, `mailProvider`, `migrations` (`trigger` or `manual`), `clearValuesFor`, `breakGlass`, `account` and `region`.
+ * `database`, `restoredCluster`, `network`, `mailProvider`, `migrations` (`trigger` or `manual`), `clearValuesFor`, `breakGlass`, `account` and `region`.
  *
  * @throws SealedOutboxError naming the value and what to give
  */
@@ -34,6 +35,7 @@ export function givenFrom(
   const placed = stage.network !== undefined && (database === undefined || network !== undefined);
   return {
     database,
+    restoredCluster: restoredClusterSetting(context('restoredCluster'), placed && database === undefined),
     network: placed ? networkSetting(network) : undefined,
     mailProviderUrl: mailProviderSetting(stage.name, {
       context: context('mailProvider'),

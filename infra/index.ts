@@ -20,7 +20,7 @@
  */
 export { BusToQueue, type BusToQueueProps } from './constructs/bus-to-queue.ts';
 export { ConsumerAlarms, type ConsumerAlarmsProps } from './constructs/consumer-alarms.ts';
-export { DatabaseAlarms, type DatabaseAlarmsProps } from './constructs/database-alarms.ts';
+export { DatabaseAlarms, type DatabaseAlarmsProps, type ScalingCluster } from './constructs/database-alarms.ts';
 export { ErasureLog, type ErasureLogProps } from './constructs/erasure-log.ts';
 export { type ConnectionOptions, connectionTo } from './constructs/database-connection.ts';
 export type { Destination } from './constructs/destination.ts';

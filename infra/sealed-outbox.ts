@@ -1,7 +1,9 @@
 import { type App, type Environment, Tags } from 'aws-cdk-lib';
 import { SealedOutboxError } from '../shared/errors/index.ts';
-import type { DatabaseConnection, OutboxDatabaseProps } from './index.ts';
+import { Metric } from 'aws-cdk-lib/aws-cloudwatch';
+import type { DatabaseConnection, OutboxDatabaseProps, ScalingCluster } from './index.ts';
 import type { NetworkSetting } from './network-setting.ts';
+import type { RestoredCluster } from './restored-cluster-setting.ts';
 import { DataStack } from './stacks/data-stack.ts';
 import { ServiceStack } from './stacks/service-stack.ts';
 import type { Stage } from './stages.ts';
@@ -15,6 +17,8 @@ export interface Installation {
 export interface Given {
   /** A database that is there already. Undefined: the data stack makes an Aurora cluster. */
   readonly database?: DatabaseConnection | undefined;
+  /** The cluster that functions connect to in place of the one that the data stack has made. Undefined: that one. */
+  readonly restoredCluster?: RestoredCluster | undefined;
   /** The VPC that functions run in, and the cluster. Undefined: functions run outside of a VPC. */
   readonly network?: NetworkSetting | undefined;
   /** Where the sample's mails are sent to, without a slash at the end. */
@@ -52,7 +56,7 @@ export function sealedOutbox(app: App, stage: Stage, given: Given): Installation
     network: given.network,
     database: given.database,
   });
-  const database = given.database ?? data.cluster?.connection;
+  const database = given.database ?? connectionTo(data.cluster?.connection, given.restoredCluster);
   if (database === undefined) throw new DatabaseMissingError(stage.name);
   const service = new ServiceStack(app, 'Service', {
     stackName: `${name}-service`,
@@ -63,7 +67,7 @@ export function sealedOutbox(app: App, stage: Stage, given: Given): Installation
     stage,
     database,
     maxConnections: data.cluster?.maxConnections,
-    cluster: data.cluster?.cluster,
+    cluster: given.restoredCluster === undefined ? data.cluster?.cluster : capacityOf(given.restoredCluster),
     network: data.network,
     migrations: given.migrations,
     ledgerQueue: data.ledgerQueue,
@@ -78,4 +82,27 @@ export function sealedOutbox(app: App, stage: Stage, given: Given): Installation
   });
   Tags.of(app).add('sealed-outbox:stage', stage.name);
   return { data, service };
+}
+
+/** In the network of the cluster that it was made out of, with its logins and its name. */
+function connectionTo(
+  own: DatabaseConnection | undefined,
+  restored: RestoredCluster | undefined,
+): DatabaseConnection | undefined {
+  if (own === undefined || restored === undefined) return own;
+  return { ...own, host: restored.host, auth: { kind: 'iam', resourceId: restored.resourceId } };
+}
+
+/** What alarms and dashboard read of a cluster that is in no template. The first label of its endpoint is its name. */
+function capacityOf({ host }: RestoredCluster): ScalingCluster {
+  const [name = ''] = host.split('.');
+  return {
+    metricACUUtilization: (props) =>
+      new Metric({
+        namespace: 'AWS/RDS',
+        metricName: 'ACUUtilization',
+        dimensionsMap: { DBClusterIdentifier: name },
+        ...props,
+      }),
+  };
 }

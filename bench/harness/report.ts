@@ -61,7 +61,7 @@ export function markdownOf(setting: Setting, outcomes: readonly Outcome[], expec
   return [
     '# Benchmark report',
     '',
-    `Written by \`npm run bench -- relay --report FILE\`; what each row means and how it is measured: [benchmarks.md](benchmarks.md).`,
+    `Written by \`npm run bench -- … --report FILE\`; what each row means and how it is measured: [benchmarks.md](benchmarks.md).`,
     '',
     '| date | commit | Node.js | PostgreSQL | cores | took |',
     '|---|---|---|---|---|---|',

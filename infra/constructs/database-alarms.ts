@@ -5,9 +5,12 @@ import { Construct } from 'constructs';
 import { METRIC_NAMESPACE } from './outbox.ts';
 import { PERSISTENT, runbookAlarms, type RunbookAlarmsProps, STAYS_AS_IT_WAS } from './runbook-alarms.ts';
 
+/** What is read of an Aurora cluster of Serverless v2: a `DatabaseCluster`, or whatever has the metric of one. */
+export type ScalingCluster = Pick<DatabaseCluster, 'metricACUUtilization'>;
+
 export interface DatabaseAlarmsProps extends RunbookAlarmsProps {
   /** An Aurora cluster of Serverless v2, whose capacity is watched. Default: none; everything else is measured by the monitor, in any PostgreSQL. */
-  readonly cluster?: DatabaseCluster | undefined;
+  readonly cluster?: ScalingCluster | undefined;
   /** More of the cluster's greatest capacity in use leaves no room. Percent. Default: 90. */
   readonly capacityPercent?: number;
   /** More of the server's connections in use leaves no room. Percent of `max_connections`. Default: 80. */

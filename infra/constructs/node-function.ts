@@ -1,8 +1,9 @@
 import { dirname } from 'node:path';
-import { AssetHashType, DockerImage, Duration } from 'aws-cdk-lib';
+import { AssetHashType, DockerImage, Duration, Stack } from 'aws-cdk-lib';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   Architecture,
+  type CfnFunction,
   Code,
   Function as LambdaFunction,
   type FunctionProps,
@@ -91,7 +92,34 @@ export class NodeFunction extends LambdaFunction {
       ...(props.reservedConcurrency !== undefined && { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
     });
+    this.node.addValidation({ validate: () => this.tooManyVariables() });
   }
+
+  /** Of what only the deployment knows, such as a queue's address, nothing is counted. */
+  private tooManyVariables(): string[] {
+    const { environment } = this.node.defaultChild as CfnFunction;
+    const { variables = {} } = Stack.of(this).resolve(environment) as { variables?: Readonly<Record<string, unknown>> };
+    const sizes = Object.entries(variables)
+      .map(([name, value]) => [name, Buffer.byteLength(name) + literalBytes(value)] as const)
+      .toSorted(([, a], [, b]) => b - a);
+    const bytes = sizes.reduce((sum, [, size]) => sum + size, 0);
+    if (bytes <= MOST_ENVIRONMENT_BYTES) return [];
+    const largest = sizes.slice(0, 3).map(([name, size]) => `${name} ${size}`);
+    return [
+      `the variables of ${this.node.path} have ${bytes} bytes, and Lambda takes ${MOST_ENVIRONMENT_BYTES}: the largest are ${largest.join(', ')}. ` +
+        'Declare less for this function, or give what is declared to a second one.',
+    ];
+  }
+}
+
+/** All variables of a function together: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html */
+const MOST_ENVIRONMENT_BYTES = 4096;
+
+/** Texts within a value that may be put together from references. */
+function literalBytes(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  const parts: unknown = (value as { readonly 'Fn::Join'?: readonly unknown[] } | undefined)?.['Fn::Join']?.[1];
+  return Array.isArray(parts) ? parts.reduce<number>((sum, part) => sum + literalBytes(part), 0) : 0;
 }
 
 function placedIn(network: FunctionNetwork | undefined): Pick<FunctionProps, 'vpc' | 'vpcSubnets' | 'securityGroups'> {

@@ -15,10 +15,9 @@ import {
   TextWidget,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
-import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import { Construct } from 'constructs';
 import { effectAgeOf } from './consumer-alarms.ts';
-import { databaseMetric } from './database-alarms.ts';
+import { databaseMetric, type ScalingCluster } from './database-alarms.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { Janitor } from './janitor.ts';
 import { METRIC_NAMESPACE, type Outbox } from './outbox.ts';
@@ -35,7 +34,7 @@ export interface OutboxDashboardProps {
   readonly functions: Readonly<Record<string, LambdaFunction>>;
   readonly janitor?: Janitor;
   /** An Aurora cluster of Serverless v2. Default: none, its capacity is not shown. */
-  readonly cluster?: DatabaseCluster | undefined;
+  readonly cluster?: ScalingCluster | undefined;
 }
 
 const WIDTH = 24;

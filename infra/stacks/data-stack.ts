@@ -120,6 +120,10 @@ export class DataStack extends Stack {
     if (this.cluster !== undefined) {
       new CfnOutput(this, 'DatabaseHost', { value: this.cluster.connection.host });
       new CfnOutput(this, 'DatabaseResourceId', { value: this.cluster.cluster.clusterResourceIdentifier });
+      // Kept where nobody imports them any more: with another cluster (`restoredCluster`) this stack is deployed before the one that still does.
+      this.exportValue(this.cluster.connection.host);
+      this.exportValue(this.cluster.cluster.clusterResourceIdentifier);
+      this.exportValue(this.cluster.cluster.clusterIdentifier);
     }
 
     if (stage.keepsData) RemovalPolicies.of(this).retain();

@@ -2,7 +2,6 @@ import { CfnOutput, Duration, RemovalPolicies, Stack, type StackProps } from 'aw
 import type { IEventBus } from 'aws-cdk-lib/aws-events';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { QueryDefinition, QueryString } from 'aws-cdk-lib/aws-logs';
-import type { DatabaseCluster } from 'aws-cdk-lib/aws-rds';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import * as sample from '../../functions/sample/catalogue/consumers.ts';
@@ -27,6 +26,7 @@ import {
   OutboxDatabase,
   type OutboxDatabaseProps,
   type OutboxNetwork,
+  type ScalingCluster,
   SealingAlarms,
 } from '../index.ts';
 import type { Stage } from '../stages.ts';
@@ -37,7 +37,7 @@ export interface ServiceStackProps extends StackProps {
   /** What functions may hold of the server's connections together. Default: as `OutboxDatabase`. */
   readonly maxConnections: number | undefined;
   /** The cluster that the database is in, where it is one of ours. */
-  readonly cluster: DatabaseCluster | undefined;
+  readonly cluster: ScalingCluster | undefined;
   /** Where functions run. Undefined: outside of a VPC. */
   readonly network: OutboxNetwork | undefined;
   readonly migrations: OutboxDatabaseProps['migrations'];
