@@ -120,8 +120,13 @@ async function actOnPoison(
         skipped.add(`${consumer} ${eventId}`);
       } else {
         await db.query('insert into mended values ($1, $2)', [consumer, eventId]);
-        await retryHeld(operator, consumer, eventId, 'the handler was mended');
         mended += 1;
+        try {
+          await retryHeld(operator, consumer, eventId, 'the handler was mended');
+        } catch (error) {
+          // It was due by itself, and its consumer has taken it between the two.
+          if ((error as { readonly code?: unknown }).code !== 'HELD_EVENT_UNKNOWN') throw error;
+        }
       }
     }
   }
