@@ -2,10 +2,12 @@ import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack, Tokenization 
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import { type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { IDatabaseCluster, IDatabaseInstance } from 'aws-cdk-lib/aws-rds';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import { authoritiesLayer } from './certificate-authorities.ts';
+import { readinessOf } from './database-readiness.ts';
 import { ContainerUser, type KeyUser } from './key-user.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
@@ -16,6 +18,8 @@ export interface DatabaseConnection {
   readonly port: number;
   readonly name: string;
   readonly auth: DatabaseAuth;
+  /** Where it is made by the same app: the migration waits for its instances, and for the rules that let its function in. */
+  readonly database?: IDatabaseCluster | IDatabaseInstance;
 }
 
 export type DatabaseAuth =
@@ -146,6 +150,10 @@ export class OutboxDatabase extends Construct {
     });
     this.giveAccess(this.migrateFunction, props.migrator);
     this.trigger = new Trigger(this, 'MigrateNow', { handler: this.migrateFunction, timeout });
+    const { database } = props.connection;
+    if (database !== undefined) {
+      this.trigger.node.addDependency(readinessOf(database, props.network?.securityGroups ?? []));
+    }
     this.keepTriggerLogsFinite(props.logRetention ?? RetentionDays.ONE_MONTH);
   }
 
