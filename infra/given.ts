@@ -34,7 +34,7 @@ export function givenFrom(
   const placed = stage.network !== undefined && (database === undefined || network !== undefined);
   return {
     database,
-    network: placed ? networkSetting(network) : undefined,
+    network: placed ? networkSetting(network, database !== undefined) : undefined,
     mailProviderUrl: mailProviderSetting(stage.name, {
       context: context('mailProvider'),
       variable: variables['SEALED_OUTBOX_MAIL_PROVIDER'],

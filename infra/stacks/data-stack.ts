@@ -57,7 +57,7 @@ export class DataStack extends Stack {
     super(scope, id, props);
     const { stage, network } = props;
     this.zones = network?.zones ?? firstZones(3);
-    this.network = network && this.createNetwork(network, stage);
+    this.network = network && this.createNetwork(network, props);
     this.cluster = this.network && props.database === undefined ? this.createCluster(this.network, props) : undefined;
     this.ledgerQueue = new EventQueue(this, 'Ledger', {
       consumerTimeout: stage.consumerTimeout,
@@ -131,14 +131,16 @@ export class DataStack extends Stack {
     return [...this.zones];
   }
 
-  private createNetwork(setting: NetworkSetting, stage: Stage): OutboxNetwork {
+  private createNetwork(setting: NetworkSetting, { stage, database }: DataStackProps): OutboxNetwork {
     const { existing, zones, cidr, egress, natGateways, s3PrefixList } = setting;
     return new OutboxNetwork(this, 'Network', {
       ...stage.network,
       ...(zones !== undefined && { zones: zones.length as 2 | 3 }),
       ...(cidr !== undefined && { cidr }),
       ...(s3PrefixList !== undefined && { s3PrefixList }),
-      ...(existing !== undefined && { existing: this.existingNetwork(existing) }),
+      ...(existing !== undefined && {
+        existing: { ...this.existingNetwork(existing), ...(database !== undefined && { databasePort: database.port }) },
+      }),
       egress,
       ...(natGateways !== undefined && { natGateways }),
       logRetention: stage.logRetention,

@@ -289,6 +289,15 @@ describe('a database that is there already', () => {
     expect(within.resources('AWS::EC2::VPC')).toEqual([]);
     expect(within.resources('AWS::RDS::DBCluster')).toEqual([]);
     expect(within.functionNamed('relay')[1].Properties['VpcConfig'].SubnetIds).toEqual(['subnet-0', 'subnet-1']);
+    const elsewhere = synthesise('dev', emptyApp(), { database: { ...given, port: 6543 }, network });
+    const rules = elsewhere.resources('AWS::EC2::SecurityGroupIngress').map(([, { Properties }]) => Properties);
+    expect(rules.filter(({ GroupId }) => GroupId === 'sg-1')).toEqual([
+      expect.objectContaining({ FromPort: 6543, ToPort: 6543 }),
+    ]);
+    const out = elsewhere.resources('AWS::EC2::SecurityGroupEgress').map(([, { Properties }]) => Properties);
+    expect(out.filter((it) => it['DestinationSecurityGroupId'] === 'sg-1')).toEqual([
+      expect.objectContaining({ FromPort: 6543, ToPort: 6543 }),
+    ]);
     const routed = network.subnets.map((subnet, index) => ({ ...subnet, routeTable: `rtb-${index}` }));
     const own = synthesise('dev', emptyApp(), { network: { vpcId: 'vpc-1', subnets: routed, endpoints: true } });
     expect(own.resources('AWS::RDS::DBCluster')).toHaveLength(1);
