@@ -162,7 +162,8 @@ describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (sta
 
   it('has an archive, but for a stage that is disposable', () => {
     expect(buckets).toHaveLength(stage === 'dev' ? 0 : 1);
-    for (const [, bucket] of buckets) expect(bucket.DeletionPolicy).toBe(stage === 'prod' ? 'Retain' : 'Delete');
+    for (const [, bucket] of buckets)
+      expect(bucket.DeletionPolicy).toBe(stage === 'prod' ? 'RetainExceptOnCreate' : 'Delete');
   });
 });
 
