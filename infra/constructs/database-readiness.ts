@@ -23,9 +23,7 @@ export function readinessOf(
 }
 
 function rootsOf(database: IDatabaseCluster | IDatabaseInstance, clients: readonly ISecurityGroup[]): IConstruct[] {
-  const servers = database.node
-    .findAll()
-    .filter((it) => it instanceof CfnDBInstance || it instanceof CfnDBCluster);
+  const servers = database.node.findAll().filter((it) => it instanceof CfnDBInstance || it instanceof CfnDBCluster);
   const groups = database.connections.securityGroups;
   const ids = (of: readonly ISecurityGroup[]) => new Set(of.map((group) => textOf(group, group.securityGroupId)));
   const [ofDatabase, ofClients] = [ids(groups), ids(clients)];

@@ -99,6 +99,8 @@ export class OutboxDatabase extends Construct {
   readonly isLocal: boolean;
   /** What is installed; undefined where a function of your own installs it, or nobody. */
   readonly catalogue: Catalogue | undefined;
+  /** Of its `Outbox`, which says so: consumers and APIs of this database report under the same. Undefined: there is none yet. */
+  installation: string | undefined;
   private readonly connection: DatabaseConnection;
   private readonly trigger: Trigger | undefined;
   private readonly certificateAuthorities: { readonly layer: LayerVersion; readonly file: string } | undefined;
@@ -211,6 +213,11 @@ export class OutboxDatabase extends Construct {
     const container = new ContainerUser(this, login.user, grantee);
     this.installLogin(container, login, connections);
     return { ...this.allowLogin(grantee, login.user), ...container.environment };
+  }
+
+  /** The installation of its `Outbox`, whenever that is made; without one that of the stack of `scope`. */
+  installationFor(scope: Construct): string {
+    return Lazy.string({ produce: () => this.installation ?? Stack.of(scope).stackName });
   }
 
   /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */
