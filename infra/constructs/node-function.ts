@@ -13,6 +13,7 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { type Beside, bundle, type Entry, pathOf } from './bundle.ts';
+import { environmentComplaints } from './environment-size.ts';
 import { allowNetworkInterfaces, type FunctionNetwork } from './function-network.ts';
 
 /** What every function of an installation shares. */
@@ -91,6 +92,8 @@ export class NodeFunction extends LambdaFunction {
       ...(props.reservedConcurrency !== undefined && { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
     });
+    // Logins and columns are added as the stack is built, and each adds to a variable.
+    this.node.addValidation({ validate: () => environmentComplaints(this) });
   }
 }
 
