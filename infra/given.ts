@@ -36,7 +36,7 @@ export function givenFrom(
   return {
     database,
     restoredCluster: restoredClusterSetting(context('restoredCluster'), placed && database === undefined),
-    network: placed ? networkSetting(network) : undefined,
+    network: placed ? networkSetting(network, database !== undefined) : undefined,
     mailProviderUrl: mailProviderSetting(stage.name, {
       context: context('mailProvider'),
       variable: variables['SEALED_OUTBOX_MAIL_PROVIDER'],

@@ -59,10 +59,13 @@ const KNOWN = new Set([
  * - an existing one: `{"vpcId":"vpc-…","subnets":[{"id":"subnet-…","zone":"eu-central-1a","routeTable":"rtb-…"},…],"egressSubnets":[…],
  *   "endpoints":true,"databaseSecurityGroup":"sg-…"}`, or `"endpointSecurityGroup":"sg-…"` where the VPC has endpoints
  *
+ * With a database that is there already it must be an existing one, and say which group that database is in: nothing else lets functions reach it.
+ *
  * @param context an object from cdk.json, or JSON text from `-c network='…'`
+ * @param withDatabase whether the database is there already
  * @throws NetworkSettingError (`NETWORK_SETTING`) naming what is wrong
  */
-export function networkSetting(context: unknown): NetworkSetting {
+export function networkSetting(context: unknown, withDatabase = false): NetworkSetting {
   const value = context === undefined || context === '' ? {} : jsonObject(context);
   if (value === undefined) throw new NetworkSettingError('is no JSON object.');
   for (const name of Object.keys(value)) {
@@ -94,6 +97,11 @@ export function networkSetting(context: unknown): NetworkSetting {
     for (const name of ['subnets', 'egressSubnets', 'endpoints', 'endpointSecurityGroup', 'databaseSecurityGroup']) {
       if (name in value) throw new NetworkSettingError(`has "${name}" but no "vpcId".`);
     }
+    if (withDatabase) {
+      throw new NetworkSettingError(
+        'would make a VPC, from which no way leads to the database that "database" names. Give the "vpcId", "subnets" and "databaseSecurityGroup" of that one.',
+      );
+    }
     return shared;
   }
   for (const name of ['zones', 'cidr', 'egress', 'natGateways']) {
@@ -112,6 +120,12 @@ export function networkSetting(context: unknown): NetworkSetting {
   if (new Set(isolated.map(({ zone }) => zone)).size < 2) {
     throw new NetworkSettingError('needs "subnets" in two zones at least.');
   }
+  const databaseSecurityGroup = text('databaseSecurityGroup');
+  if (withDatabase && databaseSecurityGroup === undefined) {
+    throw new NetworkSettingError(
+      'does not say which group lets functions in to the database that "database" names. Give its security group: "databaseSecurityGroup":"sg-…".',
+    );
+  }
   return {
     ...shared,
     existing: {
@@ -120,7 +134,7 @@ export function networkSetting(context: unknown): NetworkSetting {
       egressSubnets,
       endpoints,
       endpointSecurityGroup,
-      databaseSecurityGroup: text('databaseSecurityGroup'),
+      databaseSecurityGroup,
     },
   };
 }

@@ -34,6 +34,7 @@ export function connectionTo(
     port,
     name,
     auth: { kind: 'iam', resourceId, ...(certificateAuthorities !== undefined && { certificateAuthorities }) },
+    database,
   };
 }
 

@@ -1,4 +1,4 @@
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration } from 'aws-cdk-lib';
 import { AccessLogFormat } from 'aws-cdk-lib/aws-apigateway';
 import {
   type CfnStage,
@@ -26,6 +26,8 @@ export interface EventApiProps extends FunctionDefaults {
   /** Routes that the function knows, `METHOD /path`. Everything else reaches it as `$default`, for its own kind of 404 and 405. */
   readonly routes: readonly `${HttpMethod} /${string}`[];
   readonly database: OutboxDatabase;
+  /** The `Installation` dimension of its metrics, as `Outbox.installation`. Default: that of the `Outbox` that shares `database`, else the stack's name. */
+  readonly installation?: string;
   readonly login: DatabaseLogin;
   /** Who may call: `iam` (signed requests) or `open` (everybody who reaches it: with a database on this machine only, so in the local cloud). */
   readonly access: 'iam' | 'open';
@@ -60,7 +62,10 @@ export class EventApi extends Construct {
       // API Gateway waits 30 s; a function that works longer works for nobody.
       timeout: Duration.seconds(25),
       memorySize: 1024,
-      environment: { OUTBOX_INSTALLATION: Stack.of(this).stackName, ...props.environment },
+      environment: {
+        OUTBOX_INSTALLATION: props.installation ?? props.database.installationFor(this),
+        ...props.environment,
+      },
     });
     props.database.connect(this.function, props.login, props.connections ?? 40);
 

@@ -1,4 +1,4 @@
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration } from 'aws-cdk-lib';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { Schedule } from 'aws-cdk-lib/aws-scheduler';
@@ -25,6 +25,8 @@ export interface EventConsumerProps extends FunctionDefaults {
   readonly entry: string;
   readonly source: IEventQueue;
   readonly database: OutboxDatabase;
+  /** The `Installation` dimension of its metrics, as `Outbox.installation`. Default: that of the `Outbox` that shares `database`, else the stack's name. */
+  readonly installation?: string;
   /** Its roles hold `inbox_consumer`, and what its own tables need. */
   readonly login: DatabaseLogin;
   /** Of one batch, up to 15 minutes. The queue's visibility time-out is at least six times as long. */
@@ -72,12 +74,13 @@ export class EventConsumer extends Construct {
           "Raise the queue's consumerTimeout.",
       );
     }
+    const installation = props.installation ?? props.database.installationFor(this);
     this.function = new NodeFunction(this, 'Function', {
       ...props,
       serviceName: consumer,
       description: `Applies events: ${consumer}`,
       environment: {
-        OUTBOX_INSTALLATION: Stack.of(this).stackName,
+        OUTBOX_INSTALLATION: installation,
         DATABASE_POOL_SIZE: String(connections),
         ...props.environment,
       },
@@ -97,7 +100,7 @@ export class EventConsumer extends Construct {
       drainEvery === false
         ? undefined
         : startEvery(this, 'DrainSchedule', {
-            scheduleName: `${Stack.of(this).stackName}-${consumer}-drain`,
+            scheduleName: `${installation}-${consumer}-drain`,
             rate: drainEvery,
             fn: this.function,
             input: DRAIN,

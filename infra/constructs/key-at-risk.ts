@@ -29,7 +29,7 @@ const CALLS = [
 
 /**
  * Tells a topic when somebody disables or deletes the vault's KMS key, or changes who may: what, who, when, and whether it was refused. The topic's policy lets this rule publish and no
- * other; a topic that is imported must allow it itself.
+ * other, so let CloudWatch publish as well where alarms tell it, too; a topic that is imported must allow it itself.
  *
  * Needs a trail of CloudTrail that records management events in the key's region: without one EventBridge is not told of these calls.
  */

@@ -1,9 +1,8 @@
 import { dirname } from 'node:path';
-import { AssetHashType, DockerImage, Duration, Stack } from 'aws-cdk-lib';
+import { AssetHashType, DockerImage, Duration } from 'aws-cdk-lib';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   Architecture,
-  type CfnFunction,
   Code,
   Function as LambdaFunction,
   type FunctionProps,
@@ -14,6 +13,7 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { type Beside, bundle, type Entry, pathOf } from './bundle.ts';
+import { environmentComplaints } from './environment-size.ts';
 import { allowNetworkInterfaces, type FunctionNetwork } from './function-network.ts';
 
 /** What every function of an installation shares. */
@@ -92,34 +92,9 @@ export class NodeFunction extends LambdaFunction {
       ...(props.reservedConcurrency !== undefined && { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.scheduled === true ? { maxEventAge: SCHEDULE_EVENT_AGE, retryAttempts: 0 } : {}),
     });
-    this.node.addValidation({ validate: () => this.tooManyVariables() });
+    // Logins and columns are added as the stack is built, and each adds to a variable.
+    this.node.addValidation({ validate: () => environmentComplaints(this) });
   }
-
-  /** Of what only the deployment knows, such as a queue's address, nothing is counted. */
-  private tooManyVariables(): string[] {
-    const { environment } = this.node.defaultChild as CfnFunction;
-    const { variables = {} } = Stack.of(this).resolve(environment) as { variables?: Readonly<Record<string, unknown>> };
-    const sizes = Object.entries(variables)
-      .map(([name, value]) => [name, Buffer.byteLength(name) + literalBytes(value)] as const)
-      .toSorted(([, a], [, b]) => b - a);
-    const bytes = sizes.reduce((sum, [, size]) => sum + size, 0);
-    if (bytes <= MOST_ENVIRONMENT_BYTES) return [];
-    const largest = sizes.slice(0, 3).map(([name, size]) => `${name} ${size}`);
-    return [
-      `the variables of ${this.node.path} have ${bytes} bytes, and Lambda takes ${MOST_ENVIRONMENT_BYTES}: the largest are ${largest.join(', ')}. ` +
-        'Declare less for this function, or give what is declared to a second one.',
-    ];
-  }
-}
-
-/** All variables of a function together: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html */
-const MOST_ENVIRONMENT_BYTES = 4096;
-
-/** Texts within a value that may be put together from references. */
-function literalBytes(value: unknown): number {
-  if (typeof value === 'string') return Buffer.byteLength(value);
-  const parts: unknown = (value as { readonly 'Fn::Join'?: readonly unknown[] } | undefined)?.['Fn::Join']?.[1];
-  return Array.isArray(parts) ? parts.reduce<number>((sum, part) => sum + literalBytes(part), 0) : 0;
 }
 
 function placedIn(network: FunctionNetwork | undefined): Pick<FunctionProps, 'vpc' | 'vpcSubnets' | 'securityGroups'> {

@@ -15,7 +15,10 @@ export interface OutboxAlarmsProps {
   readonly consumers?: readonly string[];
   /** Without one, nothing watches that tables stay bounded. */
   readonly janitor?: Janitor;
-  /** Told when an alarm is raised and when it goes back. */
+  /**
+   * Told when an alarm is raised and when it goes back. Where it has a policy of its own, as with `enforceSSL`, that must let `cloudwatch.amazonaws.com` publish: it takes the
+   * place of SNS's, and CDK grants nothing.
+   */
   readonly topic: ITopic;
   /** An event that waits longer than this is late. Default: 2 minutes. */
   readonly oldestPendingAge?: Duration;

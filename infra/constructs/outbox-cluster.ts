@@ -175,6 +175,7 @@ export class OutboxCluster extends Construct {
       port: PORT,
       name: databaseName,
       auth: { kind: 'iam', resourceId: this.cluster.clusterResourceIdentifier },
+      database: this.cluster,
     };
   }
 

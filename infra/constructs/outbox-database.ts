@@ -2,10 +2,12 @@ import { ArnFormat, CfnOutput, CfnResource, Duration, Lazy, Stack, Tokenization 
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import { type Function as LambdaFunction, LayerVersion } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { IDatabaseCluster, IDatabaseInstance } from 'aws-cdk-lib/aws-rds';
 import { Trigger } from 'aws-cdk-lib/triggers';
 import { Construct } from 'constructs';
 import { type Catalogue, catalogueRows } from '../../shared/events/index.ts';
 import { authoritiesLayer } from './certificate-authorities.ts';
+import { readinessOf } from './database-readiness.ts';
 import { ContainerUser, type KeyUser } from './key-user.ts';
 import { type FunctionDefaults, NodeFunction } from './node-function.ts';
 import { giveClasses, type SealingAccess, type VaultClasses } from './sealing-access.ts';
@@ -16,6 +18,8 @@ export interface DatabaseConnection {
   readonly port: number;
   readonly name: string;
   readonly auth: DatabaseAuth;
+  /** Where it is made by the same app: the migration waits for its instances, and for the rules that let its function in. */
+  readonly database?: IDatabaseCluster | IDatabaseInstance;
 }
 
 export type DatabaseAuth =
@@ -95,6 +99,8 @@ export class OutboxDatabase extends Construct {
   readonly isLocal: boolean;
   /** What is installed; undefined where a function of your own installs it, or nobody. */
   readonly catalogue: Catalogue | undefined;
+  /** Of its `Outbox`, which says so: consumers and APIs of this database report under the same. Undefined: there is none yet. */
+  installation: string | undefined;
   private readonly connection: DatabaseConnection;
   private readonly trigger: Trigger | undefined;
   private readonly certificateAuthorities: { readonly layer: LayerVersion; readonly file: string } | undefined;
@@ -146,6 +152,10 @@ export class OutboxDatabase extends Construct {
     });
     this.giveAccess(this.migrateFunction, props.migrator);
     this.trigger = new Trigger(this, 'MigrateNow', { handler: this.migrateFunction, timeout });
+    const { database } = props.connection;
+    if (database !== undefined) {
+      this.trigger.node.addDependency(readinessOf(database, props.network?.securityGroups ?? []));
+    }
     this.keepTriggerLogsFinite(props.logRetention ?? RetentionDays.ONE_MONTH);
   }
 
@@ -203,6 +213,11 @@ export class OutboxDatabase extends Construct {
     const container = new ContainerUser(this, login.user, grantee);
     this.installLogin(container, login, connections);
     return { ...this.allowLogin(grantee, login.user), ...container.environment };
+  }
+
+  /** The installation of its `Outbox`, whenever that is made; without one that of the stack of `scope`. */
+  installationFor(scope: Construct): string {
+    return Lazy.string({ produce: () => this.installation ?? Stack.of(scope).stackName });
   }
 
   /** CDK's own function behind every trigger of the stack has no log group, so Lambda would make one that keeps lines for ever. */

@@ -70,6 +70,8 @@ export interface ExistingNetwork {
   readonly endpointGroup?: ISecurityGroup;
   /** Security group of the database that is there already: functions are let in. Default: none. */
   readonly databaseGroup?: ISecurityGroup;
+  /** Where that database listens. Default: 5432. */
+  readonly databasePort?: number;
 }
 
 /** What functions call from inside the VPC. Lambda itself polls queues, writes logs and takes metrics from them: that passes by the VPC. */
@@ -140,7 +142,7 @@ export class OutboxNetwork extends Construct {
     else functionGroup.addEgressRule(Peer.anyIpv4(), HTTPS, 'AWS services, where the VPC has them');
     for (const group of groups) {
       if (existing?.databaseGroup === undefined) break;
-      existing.databaseGroup.connections.allowFrom(group, Port.tcp(5432), 'Functions');
+      existing.databaseGroup.connections.allowFrom(group, Port.tcp(existing.databasePort ?? 5432), 'Functions');
     }
   }
 

@@ -11,6 +11,8 @@ import { startEvery } from './scheduled.ts';
 
 export interface OutboxProps extends FunctionDefaults {
   readonly database: OutboxDatabase;
+  /** What its metrics, alarms and schedules are told apart by in the account and region. Default: the stack's name, which is enough for one outbox in a stack. */
+  readonly installation?: string;
   /** Where events go: each destination of the catalogue by its name, and the queue or bus behind it, of this stack or another. */
   readonly destinations: Readonly<Record<string, Destination>>;
   /**
@@ -46,7 +48,7 @@ export class Outbox extends Construct {
   readonly monitorFunction: LambdaFunction;
   readonly monitorSchedule: Schedule;
   readonly destinations: readonly string[];
-  /** The `Installation` dimension of every metric: the stack's name. */
+  /** The `Installation` dimension of every metric. */
   readonly installation: string;
   private readonly database: OutboxDatabase;
 
@@ -57,7 +59,17 @@ export class Outbox extends Construct {
     this.database = database;
     checkDestinations(this.node.path, props.destinations, database.catalogue);
     const longestRun = props.longestRun ?? Duration.seconds(150);
-    this.installation = stack.stackName;
+    this.installation = props.installation ?? stack.stackName;
+    const same = stack.node
+      .findAll()
+      .find((it) => it instanceof Outbox && it !== this && it.installation === this.installation);
+    if (same !== undefined) {
+      throw new RangeError(
+        `${this.node.path}: ${same.node.path} is the installation "${this.installation}" already, and schedules and alarms of both would have the same names. ` +
+          'Give one of them another "installation".',
+      );
+    }
+    database.installation = this.installation;
     this.destinations = Object.keys(props.destinations);
     // One connection a run; so many runs overlap at most, and one more where a start is late.
     const runs = Math.ceil(longestRun.plus(GRACE).toSeconds() / 60) + 1;

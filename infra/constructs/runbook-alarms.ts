@@ -7,7 +7,10 @@ import type { Construct } from 'constructs';
 export interface RunbookAlarmsProps {
   /** The `Installation` dimension of metrics, as `Outbox.installation`; alarms' names begin with it. */
   readonly installation: string;
-  /** Told when an alarm is raised and when it goes back. */
+  /**
+   * Told when an alarm is raised and when it goes back. Where it has a policy of its own, as with `enforceSSL`, that must let `cloudwatch.amazonaws.com` publish: it takes the
+   * place of SNS's, and CDK grants nothing.
+   */
   readonly topic: ITopic;
 }
 

@@ -16,7 +16,10 @@ import { METRIC_NAMESPACE } from './outbox.ts';
 export interface SealingAlarmsProps {
   /** The `Installation` dimension of the functions' metrics, as `Outbox.installation`. */
   readonly installation: string;
-  /** Told when an alarm is raised and when it goes back. */
+  /**
+   * Told when an alarm is raised and when it goes back. Where it has a policy of its own, as with `enforceSSL`, that must let `cloudwatch.amazonaws.com` publish: it takes the
+   * place of SNS's, and CDK grants nothing.
+   */
   readonly topic: ITopic;
   /** What rotates the keys and finishes erasures. */
   readonly janitor: Janitor;

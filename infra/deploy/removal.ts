@@ -49,10 +49,11 @@ export function removalOf({ stage }: Pick<Target, 'stage'>): Removal {
     ],
     goes: [
       'with the service stack: functions, schedules, API, alarms, roles. Events wait in the database, and nobody is told.',
+      'with the data stack: rules of security groups and of the bus, routes, endpoints, NAT gateways with their addresses, roles, the rule that tells of changes to a key',
     ],
     stays: [
-      'all that the data stack made, also without the stack: the Aurora cluster (deletion protection on, backups going on), its KMS key and that of the vault, queues, bus, topic, ' +
-        'archive, log of erasures, VPC with endpoints and NAT gateway',
+      'what holds data in the data stack, also without the stack: the Aurora cluster (deletion protection on, backups going on), its KMS key and that of the vault, queues, bus, topic, ' +
+        'archive, log of erasures, log groups, VPC with subnets and security groups',
       'log groups of the service stack that were retained',
       'entries of the log of erasures, which nobody can delete for 90 days after they were written; no object can be removed earlier by anybody',
       ...outside,

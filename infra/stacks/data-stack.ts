@@ -37,6 +37,27 @@ const SOURCE = '/invoices';
 const ERASURES_LOCKED = Duration.days(90);
 
 /**
+ * What goes when it leaves the template, also where a stage keeps its data: a rule that stayed would let somebody in, a NAT gateway would be paid for. What is in no list stays, and so
+ * do policies of buckets, queues and topics: without them what is kept would be open to more.
+ */
+const WITHOUT_DATA = [
+  'AWS::EC2::EIP',
+  'AWS::EC2::FlowLog',
+  'AWS::EC2::InternetGateway',
+  'AWS::EC2::NatGateway',
+  'AWS::EC2::Route',
+  'AWS::EC2::RouteTable',
+  'AWS::EC2::SecurityGroupEgress',
+  'AWS::EC2::SecurityGroupIngress',
+  'AWS::EC2::SubnetRouteTableAssociation',
+  'AWS::EC2::VPCEndpoint',
+  'AWS::EC2::VPCGatewayAttachment',
+  'AWS::Events::Rule',
+  'AWS::IAM::Policy',
+  'AWS::IAM::Role',
+];
+
+/**
  * What holds data and outlives a new version of the functions: network and database, queues, the bus with the rule that fills one of them, the archive, the KMS key, the log of
  * erasures, the alarm topic.
  */
@@ -57,7 +78,7 @@ export class DataStack extends Stack {
     super(scope, id, props);
     const { stage, network } = props;
     this.zones = network?.zones ?? firstZones(3);
-    this.network = network && this.createNetwork(network, stage);
+    this.network = network && this.createNetwork(network, props);
     this.cluster = this.network && props.database === undefined ? this.createCluster(this.network, props) : undefined;
     this.ledgerQueue = new EventQueue(this, 'Ledger', {
       consumerTimeout: stage.consumerTimeout,
@@ -126,8 +147,17 @@ export class DataStack extends Stack {
       this.exportValue(this.cluster.cluster.clusterIdentifier);
     }
 
-    if (stage.keepsData) RemovalPolicies.of(this).retain();
+    if (stage.keepsData) this.keep();
     else RemovalPolicies.of(this).destroy();
+  }
+
+  /** What a failed first deployment has made goes with it: with plain `Retain` it would stay, and names be taken at the next one. */
+  private keep(): void {
+    const policies = RemovalPolicies.of(this);
+    policies.retainOnUpdateOrDelete();
+    policies.destroy({ applyToResourceTypes: WITHOUT_DATA });
+    // Nobody may schedule their deletion, which would end the roll-back of a creation.
+    policies.retain({ applyToResourceTypes: ['AWS::KMS::Key'] });
   }
 
   /** Without a look-up in the account, which CDK would make. */
@@ -135,14 +165,16 @@ export class DataStack extends Stack {
     return [...this.zones];
   }
 
-  private createNetwork(setting: NetworkSetting, stage: Stage): OutboxNetwork {
+  private createNetwork(setting: NetworkSetting, { stage, database }: DataStackProps): OutboxNetwork {
     const { existing, zones, cidr, egress, natGateways, s3PrefixList } = setting;
     return new OutboxNetwork(this, 'Network', {
       ...stage.network,
       ...(zones !== undefined && { zones: zones.length as 2 | 3 }),
       ...(cidr !== undefined && { cidr }),
       ...(s3PrefixList !== undefined && { s3PrefixList }),
-      ...(existing !== undefined && { existing: this.existingNetwork(existing) }),
+      ...(existing !== undefined && {
+        existing: { ...this.existingNetwork(existing), ...(database !== undefined && { databasePort: database.port }) },
+      }),
       egress,
       ...(natGateways !== undefined && { natGateways }),
       logRetention: stage.logRetention,

@@ -12,6 +12,7 @@ import { describe, expect, it } from 'vitest';
 import {
   connectionTo,
   type DatabaseConnection,
+  EventApi,
   EventConsumer,
   type EventConsumerProps,
   ErasureLog,
@@ -134,6 +135,70 @@ describe('an outbox on queues and a bus that are there already', () => {
       { name: 'Destination', value: 'shipping' },
       { name: 'Installation', value: 'Mine' },
     ]);
+  });
+});
+
+describe('an installation', () => {
+  const consumerIn = (scope: Stack, database: OutboxDatabase, more: Partial<EventConsumerProps> = {}) =>
+    new EventConsumer(scope, 'Consumer', {
+      consumer: 'shipping',
+      entry: 'functions/sample/ledger/index.ts',
+      source: new EventQueue(scope, 'Source', { consumerTimeout: Duration.seconds(30) }),
+      database,
+      login: { user: 'shop_shipping', roles: ['inbox_consumer'] },
+      timeout: Duration.seconds(30),
+      drainEvery: false,
+      ...more,
+    });
+  const toldTo = (stack: Stack, service: string) =>
+    variablesOf(functionOf(Template.fromStack(stack), service))['OUTBOX_INSTALLATION'];
+
+  it('has consumers and APIs in other stacks, which report under its name, made before its outbox or after', () => {
+    const { stack, database, queue, bus } = mine();
+    const made = database();
+    const [first, second] = ['First', 'Second'].map((name) => new Stack(stack.node.root as App, name, { env })) as [
+      Stack,
+      Stack,
+    ];
+    consumerIn(first, made);
+    new Outbox(stack, 'Outbox', {
+      database: made,
+      destinations: { shipping: queue('shipping.fifo'), all: bus },
+      installation: 'shop',
+    });
+    new EventApi(second, 'Api', {
+      entry: 'functions/sample/api/index.ts',
+      routes: ['POST /things'],
+      database: made,
+      login: { user: 'shop_api', roles: [] },
+      access: 'open',
+    });
+    expect(toldTo(stack, 'relay')).toBe('shop');
+    expect(toldTo(first, 'shipping')).toBe('shop');
+    expect(toldTo(second, 'api')).toBe('shop');
+  });
+
+  it('may be named by a consumer whose outbox has another database', () => {
+    const { stack, database } = mine();
+    consumerIn(stack, database(), { installation: 'shop', drainEvery: Duration.minutes(5) });
+    expect(toldTo(stack, 'shipping')).toBe('shop');
+    Template.fromStack(stack).hasResourceProperties('AWS::Scheduler::Schedule', { Name: 'shop-shipping-drain' });
+  });
+
+  it('is not that of two outboxes of a stack', () => {
+    const { stack, database, queue, bus } = mine();
+    const destinations = { shipping: queue('shipping.fifo'), all: bus };
+    new Outbox(stack, 'Outbox', { database: database(), destinations });
+    const other = new OutboxDatabase(stack, 'Other', { connection: LOCAL, catalogue, migrator: 'migrator' });
+    expect(() => new Outbox(stack, 'Second', { database: other, destinations })).toThrow(
+      /Mine\/Second: Mine\/Outbox is the installation "Mine" already.*Give one of them another/,
+    );
+    const second = new Outbox(stack, 'Third', { database: other, destinations, installation: 'returns' });
+    expect(second.installation).toBe('returns');
+    const names = Object.values(Template.fromStack(stack).findResources('AWS::Scheduler::Schedule')).map(
+      ({ Properties }) => Properties['Name'] as string,
+    );
+    expect(names.toSorted()).toEqual(['Mine-monitor', 'Mine-relay', 'returns-monitor', 'returns-relay']);
   });
 });
 

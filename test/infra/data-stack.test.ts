@@ -207,7 +207,7 @@ describe.each(['dev', 'prod'] as const)('the database of stage %s', (stage) => {
   it('can be restored as long as erasures say, and is not deleted by mistake in prod', () => {
     expect(cluster.Properties['BackupRetentionPeriod']).toBe(stage === 'prod' ? 35 : 14);
     expect(cluster.Properties['DeletionProtection']).toBe(stage === 'prod');
-    expect(cluster.DeletionPolicy).toBe(stage === 'prod' ? 'Retain' : 'Delete');
+    expect(cluster.DeletionPolicy).toBe(stage === 'prod' ? 'RetainExceptOnCreate' : 'Delete');
   });
 
   it('has Database Insights, and logs into groups that forget and are there before it', () => {
@@ -249,10 +249,56 @@ describe('what outlives its stack', () => {
       ),
     );
 
-  it('in prod is everything of the data stack, its network included; stacks cannot be deleted before they are unprotected', () => {
+  it('in prod is what holds data, with its policies, VPC and groups; a creation that fails takes all but keys back; stacks cannot be deleted before they are unprotected', () => {
     const app = emptyApp();
     const { data } = synthesise('prod', app);
-    expect(policiesOf(data)).toEqual(new Set(['Retain, when replaced Retain']));
+    const all = Object.values((data.toJSON() as { Resources: Record<string, Resource & { Type: string }> }).Resources);
+    const policyOf = Map.groupBy(
+      all,
+      ({ DeletionPolicy, UpdateReplacePolicy }) => `${DeletionPolicy}, when replaced ${UpdateReplacePolicy}`,
+    );
+    expect(
+      Object.fromEntries(
+        [...policyOf].map(([policy, of]) => [policy, [...new Set(of.map(({ Type }) => Type))].toSorted()]),
+      ),
+    ).toEqual({
+      // Nobody may schedule their deletion: a creation that is rolled back would stop there.
+      'Retain, when replaced Retain': ['AWS::KMS::Key'],
+      'RetainExceptOnCreate, when replaced Retain': [
+        'AWS::EC2::SecurityGroup',
+        'AWS::EC2::Subnet',
+        'AWS::EC2::VPC',
+        'AWS::Events::EventBus',
+        'AWS::KMS::Alias',
+        'AWS::Logs::LogGroup',
+        'AWS::RDS::DBCluster',
+        'AWS::RDS::DBClusterParameterGroup',
+        'AWS::RDS::DBInstance',
+        'AWS::RDS::DBSubnetGroup',
+        'AWS::S3::Bucket',
+        'AWS::S3::BucketPolicy',
+        'AWS::SNS::Topic',
+        'AWS::SNS::TopicPolicy',
+        'AWS::SQS::Queue',
+        'AWS::SQS::QueuePolicy',
+      ],
+      'Delete, when replaced Delete': [
+        'AWS::EC2::EIP',
+        'AWS::EC2::FlowLog',
+        'AWS::EC2::InternetGateway',
+        'AWS::EC2::NatGateway',
+        'AWS::EC2::Route',
+        'AWS::EC2::RouteTable',
+        'AWS::EC2::SecurityGroupEgress',
+        'AWS::EC2::SecurityGroupIngress',
+        'AWS::EC2::SubnetRouteTableAssociation',
+        'AWS::EC2::VPCEndpoint',
+        'AWS::EC2::VPCGatewayAttachment',
+        'AWS::Events::Rule',
+        'AWS::IAM::Policy',
+        'AWS::IAM::Role',
+      ],
+    });
     const stacks = app.synth().stacks;
     expect(stacks.map(({ terminationProtection }) => terminationProtection)).toEqual([true, true]);
   });

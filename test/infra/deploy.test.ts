@@ -209,9 +209,13 @@ describe('what the list of a removal says', () => {
     expect(removalOf({ stage: 'dev' }).first).toHaveLength(1);
   });
 
-  it('is so in prod: all of the data stack is retained, the database cannot be deleted by mistake', () => {
+  it('is so in prod: what holds data is retained, gateways and rules go, the database cannot be deleted by mistake', () => {
     const { data, resources } = synthesise('prod');
-    expect(policies(data.toJSON()).filter((it) => !it.endsWith(' Retain'))).toEqual([]);
+    const all = policies(data.toJSON());
+    const holdsData = /::(?:RDS|SQS|S3|SNS|KMS|Logs)::|::EventBus |EC2::(?:VPC|Subnet|SecurityGroup) /;
+    expect(all.filter((it) => holdsData.test(it) && !/ Retain(?:ExceptOnCreate)?$/.test(it))).toEqual([]);
+    expect(all).toContain('AWS::EC2::NatGateway Delete');
+    expect(removalOf({ stage: 'prod' }).goes.join()).toContain('NAT gateways');
     const [[, cluster] = []] = resources('AWS::RDS::DBCluster');
     expect(cluster?.Properties['DeletionProtection']).toBe(true);
     expect(removalOf({ stage: 'prod' }).byCommand).toBe(false);

@@ -1,10 +1,8 @@
-import { Aws, Duration, Fn, Stack } from 'aws-cdk-lib';
 import { describe, expect, it } from 'vitest';
-import { NodeFunction } from '../../infra/constructs/node-function.ts';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { callerRules } from '../../functions/sample/api/caller.ts';
 import { routes } from '../../functions/sample/api/routes.ts';
-import { emptyApp, synthesise, variablesOf } from './synthesised.ts';
+import { synthesise, variablesOf } from './synthesised.ts';
 
 describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage) => {
   const { service, resources, functionNamed: named } = synthesise(stage);
@@ -175,28 +173,5 @@ describe.each(['dev', 'prod', 'local'] as const)('functions of stage %s', (stage
     for (const [, { Properties }] of resources('AWS::ApiGatewayV2::Route')) {
       expect(Properties['AuthorizationType']).toBe(stage === 'local' ? 'NONE' : 'AWS_IAM');
     }
-  });
-});
-
-describe('the variables of a function', () => {
-  const synthesised = (environment: Record<string, string>) => {
-    const app = emptyApp();
-    const stack = new Stack(app, 'Stack');
-    const fn = new NodeFunction(stack, 'Mine', {
-      entry: { own: 'relay' },
-      serviceName: 'mine',
-      description: 'mine',
-      timeout: Duration.seconds(1),
-      environment,
-    });
-    fn.addEnvironment('QUEUE', Fn.join('', ['https://sqs.', Aws.REGION, '.', 'a'.repeat(1000)]));
-    return () => app.synth();
-  };
-
-  it('are refused before the deployment where Lambda would refuse them: those that were added later, too', () => {
-    expect(synthesised({ ERASABLE: 'x'.repeat(2900) })).not.toThrow();
-    expect(synthesised({ ERASABLE: 'x'.repeat(3100) })).toThrow(
-      /variables of Stack\/Mine have 4\d{3} bytes, and Lambda takes 4096: the largest are ERASABLE 3108, QUEUE 10/,
-    );
   });
 });

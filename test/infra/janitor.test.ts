@@ -43,6 +43,29 @@ describe('a janitor of your own', () => {
   });
 });
 
+it('has no more erasable columns than fit into the environment of a function: synthesis names it and its largest variables', () => {
+  const stack = new Stack(emptyApp(), 'Own');
+  const keys = new SealingKeys(stack, 'Keys', { vaultName: 'shop', erasureLog: new ErasureLog(stack, 'Log') });
+  const database = new OutboxDatabase(stack, 'Database', {
+    connection: { host: '127.0.0.1', port: 5432, name: 'outbox', auth: { kind: 'password', password: 'none' } },
+    migrateEntry: 'functions/migrate/index.ts',
+    migrator: 'sealed_migrator',
+  });
+  new Janitor(stack, 'Janitor', {
+    installation: 'shop',
+    database,
+    keep: { outbox: Duration.days(14), inbox: Duration.days(35) },
+    erasable: Array.from({ length: 40 }, (_, index) => ({
+      ...erasable[0]!,
+      table: `sample.a_table_with_a_name_${index}`,
+    })),
+    sealing: { keys, rotates: ['contact'], erases: true },
+  });
+  expect(() => Template.fromStack(stack)).toThrow(
+    /Own\/Janitor\/Function: its environment has \d+ bytes, and Lambda takes 4096. Largest: JANITOR_ERASABLE \(\d+\), /,
+  );
+});
+
 describe('how long a janitor keeps dedupe rows', () => {
   const catalogue = defineCatalogue({
     source: '/shop',
@@ -162,7 +185,8 @@ describe.each(['dev', 'prod', 'local'] as const)('the janitor of stage %s', (sta
 
   it('has an archive, but for a stage that is disposable', () => {
     expect(buckets).toHaveLength(stage === 'dev' ? 0 : 1);
-    for (const [, bucket] of buckets) expect(bucket.DeletionPolicy).toBe(stage === 'prod' ? 'Retain' : 'Delete');
+    for (const [, bucket] of buckets)
+      expect(bucket.DeletionPolicy).toBe(stage === 'prod' ? 'RetainExceptOnCreate' : 'Delete');
   });
 });
 

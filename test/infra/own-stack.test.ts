@@ -2,8 +2,11 @@ import { Duration, Stack } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { SecurityGroup, Subnet, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { AccountRootPrincipal, Role } from 'aws-cdk-lib/aws-iam';
+import { Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
+import { DatabaseInstance, DatabaseInstanceEngine, PostgresEngineVersion } from 'aws-cdk-lib/aws-rds';
 import { describe, expect, it } from 'vitest';
 import {
+  connectionTo,
   type DatabaseConnection,
   EventApi,
   type EventApiProps,
@@ -286,10 +289,73 @@ describe('a database that is there already', () => {
     expect(within.resources('AWS::EC2::VPC')).toEqual([]);
     expect(within.resources('AWS::RDS::DBCluster')).toEqual([]);
     expect(within.functionNamed('relay')[1].Properties['VpcConfig'].SubnetIds).toEqual(['subnet-0', 'subnet-1']);
+    const elsewhere = synthesise('dev', emptyApp(), { database: { ...given, port: 6543 }, network });
+    const rules = elsewhere.resources('AWS::EC2::SecurityGroupIngress').map(([, { Properties }]) => Properties);
+    expect(rules.filter(({ GroupId }) => GroupId === 'sg-1')).toEqual([
+      expect.objectContaining({ FromPort: 6543, ToPort: 6543 }),
+    ]);
+    const out = elsewhere.resources('AWS::EC2::SecurityGroupEgress').map(([, { Properties }]) => Properties);
+    expect(out.filter((it) => it['DestinationSecurityGroupId'] === 'sg-1')).toEqual([
+      expect.objectContaining({ FromPort: 6543, ToPort: 6543 }),
+    ]);
     const routed = network.subnets.map((subnet, index) => ({ ...subnet, routeTable: `rtb-${index}` }));
     const own = synthesise('dev', emptyApp(), { network: { vpcId: 'vpc-1', subnets: routed, endpoints: true } });
     expect(own.resources('AWS::RDS::DBCluster')).toHaveLength(1);
     expect(own.resources('AWS::EC2::VPCEndpoint')).toHaveLength(4);
+  });
+});
+
+describe('a database in the same stack as the outbox', () => {
+  /** What the migration waits for, by type. */
+  const awaited = (template: Template): string[] => {
+    const { Resources } = template.toJSON() as { Resources: Record<string, Resource & { Type: string }> };
+    const [trigger] = Object.values(Resources).filter(({ Type }) => Type === 'Custom::Trigger');
+    return (trigger?.DependsOn ?? []).map((id) => Resources[id]?.Type ?? id);
+  };
+  const RULES = ['AWS::EC2::SecurityGroupEgress', 'AWS::EC2::SecurityGroupIngress'];
+  const migrates = { migrateEntry: 'functions/migrate/index.ts', migrator: 'sealed_migrator' };
+
+  it('is migrated when its instance answers and lets the migration in', () => {
+    const stack = stackOf();
+    const { vpc, subnets, functions } = new OutboxNetwork(stack, 'Network');
+    const clients = [...functions.securityGroups];
+    const { connection } = new OutboxCluster(stack, 'Cluster', { vpc, subnets, clients, clusterIdentifier: 'mine' });
+    new OutboxDatabase(stack, 'Database', { connection, network: functions, ...migrates });
+    expect(awaited(Template.fromStack(stack))).toEqual(
+      expect.arrayContaining(['AWS::RDS::DBCluster', 'AWS::RDS::DBInstance', ...RULES]),
+    );
+  });
+
+  it('may be yours, with rules that come later, of which one lets in a function that waits for the migration', () => {
+    const stack = stackOf();
+    const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2, natGateways: 0 });
+    const vpcSubnets = { subnets: vpc.isolatedSubnets };
+    const instance = new DatabaseInstance(stack, 'Theirs', {
+      vpc,
+      vpcSubnets,
+      engine: DatabaseInstanceEngine.postgres({ version: PostgresEngineVersion.VER_17 }),
+      iamAuthentication: true,
+    });
+    const group = new SecurityGroup(stack, 'Functions', { vpc });
+    const database = new OutboxDatabase(stack, 'Database', {
+      connection: connectionTo(instance, { databaseName: 'shop' }),
+      network: { vpc, ...vpcSubnets, securityGroups: [group] },
+      ...migrates,
+    });
+    const fn = new LambdaFunction(stack, 'Checkout', {
+      code: Code.fromInline('exports.handler = () => {}'),
+      handler: 'index.handler',
+      runtime: Runtime.NODEJS_24_X,
+      vpc,
+      vpcSubnets,
+    });
+    database.connect(fn, { user: 'shop_checkout', roles: [] });
+    instance.connections.allowDefaultPortFrom(fn);
+    instance.connections.allowDefaultPortFrom(group);
+    // Template.fromStack refuses circles.
+    const found = awaited(Template.fromStack(stack));
+    expect(found).toContain('AWS::RDS::DBInstance');
+    expect(found.filter((type) => RULES.includes(type))).toEqual(['AWS::EC2::SecurityGroupIngress']);
   });
 });
 

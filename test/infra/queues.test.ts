@@ -94,7 +94,7 @@ describe.each(['dev', 'prod', 'local'] as const)('queues of stage %s', (stage) =
 
   it('outlive their stack in prod only', () => {
     for (const [, queue] of resources('AWS::SQS::Queue')) {
-      expect(queue.DeletionPolicy).toBe(stage === 'prod' ? 'Retain' : 'Delete');
+      expect(queue.DeletionPolicy).toBe(stage === 'prod' ? 'RetainExceptOnCreate' : 'Delete');
     }
   });
 });

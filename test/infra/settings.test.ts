@@ -142,11 +142,13 @@ describe('the local template', () => {
   });
 });
 
+const SUBNETS = [
+  { id: 'subnet-1', zone: 'eu-central-1a' },
+  { id: 'subnet-2', zone: 'eu-central-1b' },
+];
+
 describe('the network', () => {
-  const two = [
-    { id: 'subnet-1', zone: 'eu-central-1a' },
-    { id: 'subnet-2', zone: 'eu-central-1b' },
-  ];
+  const two = SUBNETS;
 
   it('is a new one unless one is named', () => {
     expect(networkSetting(undefined)).toEqual({
@@ -208,7 +210,15 @@ describe('what else an installation is given', () => {
 
   it('is no VPC where a database is given without one', () => {
     expect(given({ database: awsDatabase() }).network).toBeUndefined();
-    expect(given({ database: awsDatabase(), network: {} }).network).toMatchObject({ egress: true });
+  });
+
+  it('is a VPC from which the database that is given can be reached', () => {
+    const network = { vpcId: 'vpc-1', subnets: SUBNETS };
+    const within = (more: object) => () => given({ database: awsDatabase(), network: { ...network, ...more } });
+    expect(within({ databaseSecurityGroup: 'sg-1' })().network?.existing?.databaseSecurityGroup).toBe('sg-1');
+    expect(within({})).toThrow(/"databaseSecurityGroup":"sg-…".*Nothing was synthesised/);
+    expect(() => given({ database: awsDatabase(), network: {} })).toThrow(/"vpcId".*Nothing was synthesised/);
+    expect(() => given({ network })).not.toThrow();
   });
 
   it.each([

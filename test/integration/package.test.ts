@@ -93,4 +93,26 @@ describe('the package, installed in a fresh project on another Node.js', () => {
     expect(JSON.parse(readFileSync(join(assembly, migrate!, 'catalogue.json'), 'utf8'))).toEqual(catalogue);
     expect(readdirSync(join(assembly, migrate!, 'migrations'))).toEqual(['inbox', 'outbox', 'vault']);
   });
+
+  it('synthesises a topic on which its alarms may publish', { timeout: MINUTE }, async () => {
+    if (!existsSync(join(project.folder, 'cdk-import'))) await project.run('node', ['synth.mjs']);
+    const template = readFileSync(join(project.folder, 'cdk-import', 'Shop.template.json'), 'utf8');
+    const { Resources } = JSON.parse(template) as { Resources: Record<string, { Type: string; Properties: object }> };
+    const policies = Object.values(Resources).filter(({ Type }) => Type === 'AWS::SNS::TopicPolicy');
+    // A policy of one's own takes the place of SNS's, which lets every alarm of the account publish.
+    expect(policies.map(({ Properties }) => Properties)).toEqual([
+      expect.objectContaining({
+        PolicyDocument: expect.objectContaining({
+          Statement: expect.arrayContaining([
+            expect.objectContaining({
+              Effect: 'Allow',
+              Action: 'sns:Publish',
+              Principal: { Service: 'cloudwatch.amazonaws.com' },
+              Condition: { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
+            }),
+          ]),
+        }),
+      }),
+    ]);
+  });
 });
