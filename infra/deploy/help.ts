@@ -1,7 +1,8 @@
 const TARGET = `  --stage <name>      dev or prod
   --account <digits>  the AWS account, and
   --region <name>     the region: both always said, never guessed from a profile
-  -c name=value       a setting, as often as needed: mailProvider, database, network, migrations, clearValuesFor, breakGlass
+  -c name=value       a setting, as often as needed: mailProvider, database, network, migrations,
+                      clearValuesFor, breakGlass, restoredCluster
                       (docs/deploy.md#settings); cdk.json may hold them under "context" instead
   --profile <name>    the AWS profile whose credentials are used
   --dry-run           prints the command lines and runs none`;
