@@ -46,10 +46,10 @@ answerQuestions({
     const client = sqsClient(start.queue);
     const pool = entries(start);
     const { queueUrl: QueueUrl } = start.queue;
-    const { send: lean } = sqsCalls(client, QueueUrl);
+    const lean = sqsCalls(client, QueueUrl);
     const { signal } = new AbortController();
     const send = (batch: SendMessageBatchRequestEntry[]): Promise<unknown> =>
-      start.lean ? lean(batch, signal) : client.send(new SendMessageBatchCommand({ QueueUrl, Entries: batch }));
+      start.lean ? lean.send(batch, signal) : client.send(new SendMessageBatchCommand({ QueueUrl, Entries: batch }));
     let sent = 0;
     const startedAt = now();
     const cpu = process.cpuUsage();

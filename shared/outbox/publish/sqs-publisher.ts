@@ -21,7 +21,7 @@ export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPu
     limits: { entries: 10, bytes: 1_048_576, timeoutMs },
 
     async preflight() {
-      const isFifo = await awsCall(timeoutMs, calls.isFifo);
+      const isFifo = await awsCall(timeoutMs, (abortSignal) => calls.isFifo(abortSignal));
       if (isFifo !== fifo) {
         throw new PublishError(
           'QueueKindMismatch',
