@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { isDeepStrictEqual } from 'node:util';
 import type { Queryable } from '../../database/index.ts';
 import { SealedOutboxError } from '../../errors/index.ts';
 import { inSpan, type Log } from '../../telemetry/index.ts';
@@ -206,12 +207,13 @@ async function opened({ options }: Run, answers: Patience): Promise<RelayConnect
   }
 }
 
-/** Until the run is over, or a part fails. */
+/** Until the run is over, a part fails, or the installation has changed: then the next session, which keeps the lease, works with what is there now. */
 async function runLanes(run: Run, db: Queryable, database: Circuit, session: AbortController): Promise<void> {
-  const { slot, leaseSeconds = LEASE_SECONDS } = run.options;
+  const { slot, mode, leaseSeconds = LEASE_SECONDS } = run.options;
   const abort = (): void => session.abort();
   const installation = await readInstallation(db);
   checkCluster(run, installation);
+  reportUninstalled(run, installation);
   const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
   await keepLease(db, lease, run.clock);
   // It is back: the next time that it goes, the waits start from short again.
@@ -227,10 +229,18 @@ async function runLanes(run: Run, db: Queryable, database: Circuit, session: Abo
     const start = (): Cursor => starts.get(destination.number) ?? START;
     return runDestination(run, db, lease, destination, installation.source, start, session).catch(abortAll(session));
   });
-  void Promise.allSettled(lanes).then(abort);
+  void Promise.allSettled(lanes).then(() => {
+    // With no lane at all a continuous relay waits for a destination to be installed.
+    if (mode === 'drain' || isOver(run)) abort();
+  });
+  let changed = false;
   const keeping = keepLeasing(db, lease, {
     clock: run.clock,
-    renewed: markStarts,
+    async renewed() {
+      await markStarts();
+      changed = !isDeepStrictEqual(await readInstallation(db), installation);
+      if (changed) abort();
+    },
     handedOver: () => (run.end ??= 'handed-over'),
     isOver: () => isOver(run),
     signal: session.signal,
@@ -239,9 +249,26 @@ async function runLanes(run: Run, db: Queryable, database: Circuit, session: Abo
   for (const part of await Promise.allSettled([...lanes, keeping])) {
     if (part.status === 'rejected') throw part.reason;
   }
+  if (changed && !isOver(run)) {
+    run.options.log.info(
+      'the installed catalogue has changed; the relay goes on with its destinations as they are now',
+    );
+    return;
+  }
   await endLease(db, lease);
   isOver(run);
   run.end ??= 'drained';
+}
+
+/** Of a name that is misspelled, or installed later, nothing else would tell. */
+function reportUninstalled({ options }: Run, { destinations }: Installation): void {
+  const installed = new Set(destinations.map(({ name }) => name));
+  for (const name of Object.keys(options.publishers)) {
+    if (installed.has(name)) continue;
+    options.log.warn('a publisher is configured for a destination that the installed catalogue does not have', {
+      destination: name,
+    });
+  }
 }
 
 function abortAll(session: AbortController): (error: unknown) => never {
