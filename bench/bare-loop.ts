@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { SendMessageBatchCommand, type SendMessageBatchRequestEntry } from '@aws-sdk/client-sqs';
 import { buildEnvelope } from '../shared/events/index.ts';
-import { sqsSend } from '../shared/outbox/publish/sqs-send.ts';
+import { sqsCalls } from '../shared/outbox/publish/sqs-send.ts';
 import { answerQuestions, now } from './harness/process.ts';
 import { type QueueAddress, sqsClient } from './harness/queue.ts';
 
@@ -46,10 +46,10 @@ answerQuestions({
     const client = sqsClient(start.queue);
     const pool = entries(start);
     const { queueUrl: QueueUrl } = start.queue;
-    const lean = sqsSend(client, QueueUrl);
+    const lean = sqsCalls(client, QueueUrl);
     const { signal } = new AbortController();
     const send = (batch: SendMessageBatchRequestEntry[]): Promise<unknown> =>
-      start.lean ? lean(batch, signal) : client.send(new SendMessageBatchCommand({ QueueUrl, Entries: batch }));
+      start.lean ? lean.send(batch, signal) : client.send(new SendMessageBatchCommand({ QueueUrl, Entries: batch }));
     let sent = 0;
     const startedAt = now();
     const cpu = process.cpuUsage();

@@ -1,10 +1,11 @@
 import { expect, it, vi } from 'vitest';
 import { createPool } from '../../shared/database/index.ts';
-import { runRelay } from '../../shared/outbox/index.ts';
+import { type Clock, runRelay, systemClock } from '../../shared/outbox/index.ts';
 import { silentLog } from '../../shared/telemetry/index.ts';
 import { testDatabase } from '../support/database.ts';
-import { installCatalogue, recordingPublisher, relayOptions } from '../support/outbox.ts';
+import { append, emptyOutbox, installCatalogue, recordingPublisher, relayOptions, thing } from '../support/outbox.ts';
 import { recordingLog } from '../support/recorders.ts';
+import { silentProxy } from '../support/silent-proxy.ts';
 
 const database = await testDatabase();
 
@@ -47,3 +48,34 @@ it('like case 24: a relay whose connection is cut again and again never waits lo
   const waits = log.lines.filter(({ level }) => level === 'error').map(({ fields }) => Number(fields['retryInMs']));
   expect(Math.max(...waits)).toBeLessThanOrEqual(500);
 }, 60_000);
+
+/** Forty times as fast as the machine's: a lease is over in less than a second. */
+const QUICK: Clock = {
+  monotonic: () => systemClock.monotonic() * 40,
+  wall: () => systemClock.wall(),
+  sleep: (ms, signal) => systemClock.sleep(ms / 40, signal),
+};
+
+it('a relay whose connection falls silent goes on with another, charges nothing, and still ends when it is told to', async () => {
+  const owner = database.pool('sealed_migrator');
+  await emptyOutbox(owner);
+  await installCatalogue(owner);
+  const { port, ...config } = database.config('sealed_relay');
+  const proxy = await silentProxy(port);
+  const [log, queue, stop] = [recordingLog(), recordingPublisher(), new AbortController()];
+  const through = { config: () => ({ ...config, port: proxy.port }) } as unknown as typeof database;
+  const running = runRelay(
+    relayOptions(through, { queue }, { mode: 'continuous', log, signal: stop.signal, clock: QUICK }),
+  );
+  const published = async (): Promise<number | null> =>
+    (await owner.query(`select from outbox.delivery where state = 'published' and attempts = 0`)).rowCount;
+  await append(owner, thing('a'));
+  await expect.poll(published, { timeout: 20_000 }).toBe(1);
+  proxy.silence();
+  await append(owner, thing('a'));
+  await expect.poll(published, { timeout: 20_000 }).toBe(2);
+  expect(log.lines.map(({ fields }) => fields['code'])).toContain('DATABASE_SILENT');
+  proxy.silence();
+  stop.abort();
+  expect((await running).ended).toBe('stopped');
+});

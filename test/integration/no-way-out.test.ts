@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { listParked, readLag, redrive, runRelay, skip } from '../../shared/outbox/index.ts';
+import { listParked, type Publisher, readLag, redrive, runRelay, skip } from '../../shared/outbox/index.ts';
 import { statesOf } from '../support/chain.ts';
 import { testDatabase } from '../support/database.ts';
+import { leaseClock, until } from '../support/lease-clock.ts';
 import {
   ACCEPTED,
   append,
@@ -75,6 +76,59 @@ it('events of a destination that the catalogue has and the settings lack wait, u
   await drain(database, recordingPublisher(), { log });
   expect(await lagOf('old')).toMatchObject({ pending: 1, parked: 0 });
   expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+});
+
+describe('a relay that is at work while the catalogue changes', () => {
+  /** Runs one for as long as the test needs, and lets a third of its lease pass for it. */
+  async function beside(
+    publishers: Readonly<Record<string, Publisher>>,
+    test: (passThird: () => void, log: ReturnType<typeof recordingLog>) => Promise<void>,
+  ): Promise<void> {
+    const [clock, log, stop] = [leaseClock(), recordingLog(), new AbortController()];
+    const running = runRelay(
+      relayOptions(database, publishers, { mode: 'continuous', clock, log, signal: stop.signal }),
+    );
+    try {
+      await test(() => clock.freeze(11_000), log);
+    } finally {
+      stop.abort();
+    }
+    expect((await running).ended).toBe('stopped');
+    expect((await owner.query('select from outbox.partition where lease_owner is not null')).rowCount).toBe(0);
+  }
+
+  it('sends to a destination that is installed after it started, also where there was none before', async () => {
+    const [queue, old] = [recordingPublisher(), recordingPublisher()];
+    await beside({ queue, old }, async (passThird, log) => {
+      await until('both are missing', () => log.lines.length === 2);
+      expect(log.lines.map(({ level, fields }) => [level, fields['destination']])).toEqual([
+        ['warn', 'queue'],
+        ['warn', 'old'],
+      ]);
+      await installCatalogue(owner, types, [QUEUE]);
+      passThird();
+      await append(writer, thing('a'));
+      await until('the first is there', () => queue.accepted.length === 1);
+      await installCatalogue(owner, types, [QUEUE, OLD]);
+      passThird();
+      await append(writer, thing('a'));
+      await until('both are there', () => queue.accepted.length + old.accepted.length === 3);
+    });
+    expect(places(queue.accepted)).toEqual(['a#1', 'a#2']);
+    expect(places(old.accepted)).toEqual(['a#2']);
+  });
+
+  it('parks what waits for a destination that is retired after it started', async () => {
+    await installCatalogue(owner, types, [QUEUE, OLD]);
+    await append(writer, thing('a'));
+    const queue = recordingPublisher();
+    await beside({ queue }, async (passThird) => {
+      await until('the other destination has it', () => queue.accepted.length === 1);
+      await installCatalogue(owner, types, [QUEUE]);
+      passThird();
+      await until('parked', async () => (await lagOf('old'))?.parked === 1);
+    });
+  });
 });
 
 describe('an event that is gone from its table although something waits to be sent', () => {

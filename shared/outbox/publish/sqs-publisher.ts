@@ -1,9 +1,9 @@
-import { GetQueueAttributesCommand, type SendMessageBatchRequestEntry, type SQSClient } from '@aws-sdk/client-sqs';
+import type { SendMessageBatchRequestEntry, SQSClient } from '@aws-sdk/client-sqs';
 import { xrayTraceHeader } from '../../telemetry/index.ts';
 import { awsCall } from './aws-call.ts';
 import { PublishError } from './publish-error.ts';
 import type { Message, Publisher, PublishResult } from './publisher.ts';
-import { sqsSend } from './sqs-send.ts';
+import { sqsCalls } from './sqs-send.ts';
 
 export interface SqsPublisherOptions {
   readonly client: SQSClient;
@@ -16,17 +16,12 @@ export interface SqsPublisherOptions {
 
 /** SQS: at most 10 messages and 1,048,576 bytes a call, one result per message, HTTP 200 even when some were refused. */
 export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPublisherOptions): Publisher {
-  const send = sqsSend(client, queueUrl);
+  const calls = sqsCalls(client, queueUrl);
   return {
     limits: { entries: 10, bytes: 1_048_576, timeoutMs },
 
     async preflight() {
-      const { Attributes } = await awsCall(timeoutMs, (abortSignal) =>
-        client.send(new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['FifoQueue'] }), {
-          abortSignal,
-        }),
-      );
-      const isFifo = Attributes?.['FifoQueue'] === 'true';
+      const isFifo = await awsCall(timeoutMs, (abortSignal) => calls.isFifo(abortSignal));
       if (isFifo !== fifo) {
         throw new PublishError(
           'QueueKindMismatch',
@@ -37,7 +32,7 @@ export function sqsPublisher({ client, queueUrl, fifo, timeoutMs = 5000 }: SqsPu
 
     async publish(messages) {
       const { Successful = [], Failed = [] } = await awsCall(timeoutMs, (abortSignal) =>
-        send(
+        calls.send(
           messages.map((message, index) => entryOf(message, index, fifo)),
           abortSignal,
         ),

@@ -1,6 +1,7 @@
 import { createHmac, hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import {
+  GetQueueAttributesCommand,
   SendMessageBatchCommand,
   type SendMessageBatchRequestEntry,
   type SendMessageBatchResult,
@@ -9,11 +10,16 @@ import {
 import { HttpRequest } from '@smithy/core/protocols';
 import { SignatureV4 } from '@smithy/signature-v4';
 
-/** One SendMessageBatch. Rejects when the call as a whole failed. */
-export type SendBatch = (
-  entries: readonly SendMessageBatchRequestEntry[],
-  abortSignal: AbortSignal,
-) => Promise<Pick<SendMessageBatchResult, 'Successful' | 'Failed'>>;
+/** What a publisher asks of its queue. Rejects when the call as a whole failed. */
+export interface SqsCalls {
+  /** Whether the queue says that it is a FIFO queue. */
+  isFifo(abortSignal: AbortSignal): Promise<boolean>;
+  /** One SendMessageBatch. */
+  send(
+    entries: readonly SendMessageBatchRequestEntry[],
+    abortSignal: AbortSignal,
+  ): Promise<Pick<SendMessageBatchResult, 'Successful' | 'Failed'>>;
+}
 
 /**
  * The relay's one hot call, on the SDK's own signer, credentials, clock and connections, but without its serialisation and middleware; what both
@@ -22,38 +28,52 @@ export type SendBatch = (
  * The SDK makes the first call (the preflight, as a rule), from which the resolved address is learnt, and the next one after every failure: it
  * knows how to correct the clock, and its errors are the ones that others know.
  */
-export function sqsSend(client: SQSClient, queueUrl: string): SendBatch {
+export function sqsCalls(client: SQSClient, queueUrl: string): SqsCalls {
   let address: Address | undefined;
   let healthy = false;
-  client.middlewareStack.add(
-    (next) => async (args) => {
-      const used = addressOf(args.request);
-      const answer = await next(args);
-      address = used ?? address;
-      healthy = true;
-      return answer;
-    },
-    { step: 'finalizeRequest', name: 'sealedOutboxAddress', override: true },
-  );
   const signer = new SignatureV4({
     service: 'sqs',
     region: client.config.region,
     credentials: client.config.credentials,
     sha256: Sha256,
   });
+  // On the command, not on the client: publishers may share that, and each learns from the calls of its own queue alone.
+  const learning = <C extends GetQueueAttributesCommand | SendMessageBatchCommand>(command: C): C => {
+    // Both commands' stacks are typed by their own input alone, which this does not read.
+    (command as SendMessageBatchCommand).middlewareStack.add(
+      (next) => async (args) => {
+        const used = addressOf(args.request);
+        const answer = await next(args);
+        address = used ?? address;
+        healthy = true;
+        return answer;
+      },
+      { step: 'finalizeRequest', name: 'sealedOutboxAddress' },
+    );
+    return command;
+  };
 
-  return async (entries, abortSignal) => {
-    // Unhealthy after a failure only: while one call is on its way, others start.
-    if (!healthy || address === undefined) {
-      return client.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: [...entries] }), { abortSignal });
-    }
-    try {
-      const body = Buffer.from(JSON.stringify({ QueueUrl: queueUrl, Entries: entries }));
-      return verified(entries, await send(client, signer, address, body, abortSignal));
-    } catch (error) {
-      healthy = false;
-      throw error;
-    }
+  return {
+    async isFifo(abortSignal) {
+      const command = new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['FifoQueue'] });
+      const { Attributes } = await client.send(learning(command), { abortSignal });
+      return Attributes?.['FifoQueue'] === 'true';
+    },
+
+    async send(entries, abortSignal) {
+      // Unhealthy after a failure only: while one call is on its way, others start.
+      if (!healthy || address === undefined) {
+        const command = new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries: [...entries] });
+        return client.send(learning(command), { abortSignal });
+      }
+      try {
+        const body = Buffer.from(JSON.stringify({ QueueUrl: queueUrl, Entries: entries }));
+        return verified(entries, await send(client, signer, address, body, abortSignal));
+      } catch (error) {
+        healthy = false;
+        throw error;
+      }
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { isDeepStrictEqual } from 'node:util';
 import type { Queryable } from '../../database/index.ts';
 import { SealedOutboxError } from '../../errors/index.ts';
 import { inSpan, type Log } from '../../telemetry/index.ts';
@@ -16,6 +17,7 @@ import { keepLeasing } from './keep-leasing.ts';
 import { endLease, keepLease, type Lease, leaseLeft, register } from './lease.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { RETRY_POLICY, type RetryPolicy } from './outcome.ts';
+import { type Patience, patience } from './patience.ts';
 import { reportOutage } from './remedy.ts';
 import { runReplays } from './replays.ts';
 import { tracedPublisher } from './traced-publisher.ts';
@@ -24,6 +26,7 @@ import { tracedPublisher } from './traced-publisher.ts';
 export interface RelayConnection extends Queryable {
   /** Calls back when the connection is lost. */
   on(event: 'error' | 'end', listener: (error?: Error) => void): unknown;
+  /** Also while a statement gives no answer; nothing waits for it then. */
   end(): Promise<void>;
 }
 
@@ -41,9 +44,9 @@ export interface RelayOptions {
   readonly mode: 'continuous' | 'drain';
   /** Ends at the latest after this long. Seconds; default: never. */
   readonly maxSeconds?: number;
-  /** Ends early, after what is in flight: for SIGTERM. */
+  /** Ends early, after what is in flight, and seconds after the database has gone silent: for SIGTERM. */
   readonly signal?: AbortSignal;
-  /** How long a partition is held without renewal. Seconds; default 30. */
+  /** How long a partition is held without renewal, and a statement waited for. Seconds; default 30. */
   readonly leaseSeconds?: number;
   /** Calls in flight per destination; default 32. */
   readonly concurrency?: number;
@@ -64,6 +67,11 @@ export interface RelayReport {
 
 const WINDOW: WindowLimits = { rows: 20_000, bytes: 32 * 1024 * 1024, page: 1_000, rowsOfAggregate: 20 };
 const LEASE_SECONDS = 30;
+/**
+ * What a statement is given to answer, at least; else as long as a lease, after which others may have sent what this relay holds. The slowest
+ * that are at work take seconds. Milliseconds.
+ */
+const LEAST_PATIENCE_MS = 10_000;
 /** A call starts only when the lease outlasts its time-out by this. Milliseconds. */
 const MARGIN_MS = 1_000;
 
@@ -165,51 +173,101 @@ function isOver(run: Run): boolean {
 
 /** One connection's life. */
 async function runSession(run: Run, database: Circuit): Promise<void> {
-  const { connect, signal, slot, leaseSeconds = LEASE_SECONDS } = run.options;
-  const connection = await connect();
-  const db = oneAtATime(connection);
+  const { signal, leaseSeconds = LEASE_SECONDS } = run.options;
+  const answers = patience(run.clock, Math.max(leaseSeconds * 1000, LEAST_PATIENCE_MS), signal);
   // Ends the waits of this session: when one part fails, the others stop too.
   const session = new AbortController();
   setMaxListeners(0, session.signal);
   const abort = (): void => session.abort();
-  connection.on('error', abort);
-  signal?.addEventListener('abort', abort, { once: true });
   try {
-    const installation = await readInstallation(db);
-    checkCluster(run, installation);
-    const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
-    await keepLease(db, lease, run.clock);
-    // It is back: the next time that it goes, the waits start from short again.
-    passed(database, run.clock.monotonic());
-    const starts = new Map<number, Cursor>();
-    const markStarts = async (): Promise<void> => {
-      for (const destination of installation.destinations) {
-        starts.set(destination.number, await markLowWater(db, destination));
-      }
-    };
-    await markStarts();
-    const lanes = installation.destinations.map((destination) => {
-      const start = (): Cursor => starts.get(destination.number) ?? START;
-      return runDestination(run, db, lease, destination, installation.source, start, session).catch(abortAll(session));
-    });
-    void Promise.allSettled(lanes).then(abort);
-    const keeping = keepLeasing(db, lease, {
-      clock: run.clock,
-      renewed: markStarts,
-      handedOver: () => (run.end ??= 'handed-over'),
-      isOver: () => isOver(run),
-      signal: session.signal,
-    }).catch(abortAll(session));
-    // All of them, also when one failed: what another has in flight must be answered before the connection goes.
-    for (const part of await Promise.allSettled([...lanes, keeping])) {
-      if (part.status === 'rejected') throw part.reason;
+    const connection = await opened(run, answers);
+    connection.on('error', abort);
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      const db = oneAtATime({ query: (text, values) => answers.wait(async () => connection.query(text, values)) });
+      await runLanes(run, db, database, session);
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      const closed = connection.end().catch(() => {});
+      await answers.wait(() => closed).catch(() => {});
     }
-    await endLease(db, lease);
-    isOver(run);
-    run.end ??= 'drained';
   } finally {
-    signal?.removeEventListener('abort', abort);
-    await connection.end().catch(() => {});
+    answers.end();
+  }
+}
+
+/** A connection that comes when nobody waits for it any more is closed. */
+async function opened({ options }: Run, answers: Patience): Promise<RelayConnection> {
+  const opening = options.connect();
+  try {
+    return await answers.wait(() => opening);
+  } catch (error) {
+    opening.then((late) => late.end()).catch(() => {});
+    throw error;
+  }
+}
+
+/** Until the run is over, a part fails, or the installation has changed: then the next session, which keeps the lease, works with what is there now. */
+async function runLanes(run: Run, db: Queryable, database: Circuit, session: AbortController): Promise<void> {
+  const { slot, mode, leaseSeconds = LEASE_SECONDS } = run.options;
+  const abort = (): void => session.abort();
+  const installation = await readInstallation(db);
+  checkCluster(run, installation);
+  reportUninstalled(run, installation);
+  const lease = await register(db, run.owner, slot, leaseSeconds, run.clock);
+  await keepLease(db, lease, run.clock);
+  // It is back: the next time that it goes, the waits start from short again.
+  passed(database, run.clock.monotonic());
+  const starts = new Map<number, Cursor>();
+  const markStarts = async (): Promise<void> => {
+    for (const destination of installation.destinations) {
+      starts.set(destination.number, await markLowWater(db, destination));
+    }
+  };
+  await markStarts();
+  const lanes = installation.destinations.map((destination) => {
+    const start = (): Cursor => starts.get(destination.number) ?? START;
+    return runDestination(run, db, lease, destination, installation.source, start, session).catch(abortAll(session));
+  });
+  void Promise.allSettled(lanes).then(() => {
+    // With no lane at all a continuous relay waits for a destination to be installed.
+    if (mode === 'drain' || isOver(run)) abort();
+  });
+  let changed = false;
+  const keeping = keepLeasing(db, lease, {
+    clock: run.clock,
+    async renewed() {
+      await markStarts();
+      changed = !isDeepStrictEqual(await readInstallation(db), installation);
+      if (changed) abort();
+    },
+    handedOver: () => (run.end ??= 'handed-over'),
+    isOver: () => isOver(run),
+    signal: session.signal,
+  }).catch(abortAll(session));
+  // All of them, also when one failed: what another has in flight must be answered before the connection goes.
+  for (const part of await Promise.allSettled([...lanes, keeping])) {
+    if (part.status === 'rejected') throw part.reason;
+  }
+  if (changed && !isOver(run)) {
+    run.options.log.info(
+      'the installed catalogue has changed; the relay goes on with its destinations as they are now',
+    );
+    return;
+  }
+  await endLease(db, lease);
+  isOver(run);
+  run.end ??= 'drained';
+}
+
+/** Of a name that is misspelled, or installed later, nothing else would tell. */
+function reportUninstalled({ options }: Run, { destinations }: Installation): void {
+  const installed = new Set(destinations.map(({ name }) => name));
+  for (const name of Object.keys(options.publishers)) {
+    if (installed.has(name)) continue;
+    options.log.warn('a publisher is configured for a destination that the installed catalogue does not have', {
+      destination: name,
+    });
   }
 }
 

@@ -3,9 +3,11 @@ import { Readable } from 'node:stream';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { type HttpRequest, HttpResponse } from '@smithy/core/protocols';
 import { describe, expect, it } from 'vitest';
+import type { Publisher } from '../../../shared/outbox/index.ts';
 import { sqsPublisher } from '../../../shared/outbox/publish/sqs-publisher.ts';
 
 const QUEUE = 'https://sqs.eu-central-1.amazonaws.com/123456789012/ledger.fifo';
+const OTHER = 'https://sqs.eu-central-1.amazonaws.com/123456789012/mail.fifo';
 
 const message = (name: string) => ({
   eventId: name,
@@ -21,6 +23,12 @@ type Sent = 'preflight' | 'by the SDK' | 'directly';
 
 /** A publisher whose client answers without a network, and how each request came to be. */
 function publisherWith(status: () => number) {
+  const { sent, publishers } = publishersWith(status, [QUEUE]);
+  return { sent, publisher: publishers[0] as Publisher };
+}
+
+/** The same for several that share the client. */
+function publishersWith(status: (queueUrl: string) => number, queueUrls: readonly string[]) {
   const sent: Sent[] = [];
   const client = new SQSClient({
     region: 'eu-central-1',
@@ -30,15 +38,15 @@ function publisherWith(status: () => number) {
       async handle(request: HttpRequest) {
         const preflight = request.headers['x-amz-target'] === 'AmazonSQS.GetQueueAttributes';
         sent.push(preflight ? 'preflight' : 'amz-sdk-invocation-id' in request.headers ? 'by the SDK' : 'directly');
-        const text = preflight ? '{"Attributes":{"FifoQueue":"true"}}' : accepted(Buffer.from(request.body).toString());
+        const body = Buffer.from(request.body).toString();
+        const text = preflight ? '{"Attributes":{"FifoQueue":"true"}}' : accepted(body);
         const headers = { 'content-type': 'application/x-amz-json-1.0' };
-        return {
-          response: new HttpResponse({ statusCode: status(), headers, body: Readable.from([Buffer.from(text)]) }),
-        };
+        const statusCode = status(JSON.parse(body).QueueUrl);
+        return { response: new HttpResponse({ statusCode, headers, body: Readable.from([Buffer.from(text)]) }) };
       },
     },
   });
-  return { sent, publisher: sqsPublisher({ client, queueUrl: QUEUE, fifo: true }) };
+  return { sent, publishers: queueUrls.map((queueUrl) => sqsPublisher({ client, queueUrl, fifo: true })) };
 }
 
 function accepted(body: string): string {
@@ -64,6 +72,27 @@ describe('who makes a call to SQS', () => {
     const { sent, publisher } = publisherWith(() => 200);
     await publisher.publish([message('x')]);
     await publisher.publish([message('y')]);
+    expect(sent).toEqual(['by the SDK', 'directly']);
+  });
+
+  it('each of two publishers on one client sends directly, and what fails at one is not healed by the other', async () => {
+    const failing = new Set<string>();
+    const { sent, publishers } = publishersWith((queueUrl) => (failing.has(queueUrl) ? 503 : 200), [QUEUE, OTHER]);
+    const [a, b] = publishers as [Publisher, Publisher];
+    await a.preflight();
+    await b.preflight();
+    await a.publish([message('x')]);
+    await b.publish([message('x')]);
+    expect(sent.splice(0)).toEqual(['preflight', 'preflight', 'directly', 'directly']);
+    failing.add(QUEUE);
+    await expect(a.publish([message('y')])).rejects.toThrow();
+    await b.publish([message('y')]);
+    await b.preflight();
+    await expect(a.publish([message('y')])).rejects.toThrow();
+    expect(sent.splice(0)).toEqual(['directly', 'directly', 'preflight', 'by the SDK']);
+    failing.clear();
+    await a.publish([message('y')]);
+    await a.publish([message('z')]);
     expect(sent).toEqual(['by the SDK', 'directly']);
   });
 
