@@ -259,7 +259,10 @@ describe('what outlives its stack', () => {
     );
     expect(
       Object.fromEntries(
-        [...policyOf].map(([policy, of]) => [policy, [...new Set(of.map(({ Type }) => Type))].toSorted()]),
+        [...policyOf].map(([policy, of]) => [
+          policy,
+          [...new Set(of.map(({ Type }) => Type))].toSorted((a, b) => a.localeCompare(b)),
+        ]),
       ),
     ).toEqual({
       // Nobody may schedule their deletion: a creation that is rolled back would stop there.

@@ -56,7 +56,7 @@ it('has no more erasable columns than fit into the environment of a function: sy
     database,
     keep: { outbox: Duration.days(14), inbox: Duration.days(35) },
     erasable: Array.from({ length: 40 }, (_, index) => ({
-      ...erasable[0]!,
+      ...erasable[0],
       table: `sample.a_table_with_a_name_${index}`,
     })),
     sealing: { keys, rotates: ['contact'], erases: true },

@@ -309,7 +309,7 @@ describe('a database in the same stack as the outbox', () => {
   /** What the migration waits for, by type. */
   const awaited = (template: Template): string[] => {
     const { Resources } = template.toJSON() as { Resources: Record<string, Resource & { Type: string }> };
-    const [trigger] = Object.values(Resources).filter(({ Type }) => Type === 'Custom::Trigger');
+    const trigger = Object.values(Resources).find(({ Type }) => Type === 'Custom::Trigger');
     return (trigger?.DependsOn ?? []).map((id) => Resources[id]?.Type ?? id);
   };
   const RULES = ['AWS::EC2::SecurityGroupEgress', 'AWS::EC2::SecurityGroupIngress'];
