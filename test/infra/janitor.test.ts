@@ -55,10 +55,9 @@ it('has no more erasable columns than fit into the environment of a function: sy
     installation: 'shop',
     database,
     keep: { outbox: Duration.days(14), inbox: Duration.days(35) },
-    erasable: Array.from({ length: 40 }, (_, index) => ({
-      ...erasable[0],
-      table: `sample.a_table_with_a_name_${index}`,
-    })),
+    erasable: Array.from({ length: 40 }, (_, index) =>
+      erasable.slice(0, 1).map((columns) => ({ ...columns, table: `sample.a_table_with_a_name_${index}` })),
+    ).flat(),
     sealing: { keys, rotates: ['contact'], erases: true },
   });
   expect(() => Template.fromStack(stack)).toThrow(
