@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { drainHeld } from '../../../shared/inbox/index.ts';
+import { drainHeld, listHeld, releaseHeld } from '../../../shared/inbox/index.ts';
 import {
   counterConsumer,
   createEffects,
@@ -166,6 +166,32 @@ describe('what is held', () => {
     expect(await sequencesOf(pool, 'drains')).toEqual(Array.from({ length: 61 }, (_, index) => index + 1));
     expect(await inboxOf(pool, 'drains', 'a')).toEqual({ processed: 61, position: '61' });
   });
+
+  it.each([
+    ['fails when it was released', {}, 'failing'],
+    ['can not be read', { version: 9 }, 'unknown-version'],
+    ['is too old', { time: '2020-01-01T00:00:00Z' }, 'too-old'],
+  ])(
+    "stands in nobody's way where its aggregate has passed it: one that comes late and %s",
+    async (_what, event, reason) => {
+      const pool = database.pool('sealed_ledger');
+      const name = `passed-${reason}`;
+      const { bad, handlers } = failing(name);
+      const { handler } = counterConsumer({ name, pool, handlers, attempts: 1, startingPoint: 'first-seen' });
+      expect(await invoke(handler, [message('a', 2), message('a', 1, event)])).toEqual([]);
+      if (reason === 'failing') {
+        bad.add('a 1');
+        const operator = database.pool('sealed_operator');
+        const { held } = await listHeld(operator, { consumer: name });
+        await releaseHeld(operator, name, held[0]?.eventId ?? '', 'it is wanted');
+        await drainOf(handler);
+      }
+      expect(await reasonsOf(pool, name)).toEqual([`1 ${reason}`]);
+      expect(await invoke(handler, [message('a', 3)])).toEqual([]);
+      expect(await sequencesOf(pool, name)).toEqual([2, 3]);
+      expect(await reasonsOf(pool, name)).toEqual([`1 ${reason}`]);
+    },
+  );
 
   it('drains at once where the event that closes its gap comes behind it in the same batch', async () => {
     const pool = database.pool('sealed_ledger');
