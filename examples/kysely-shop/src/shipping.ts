@@ -15,7 +15,7 @@ export const handler = eventConsumer({
   log,
   metrics: emfMetrics({
     dimensions: { Installation: OUTBOX_INSTALLATION },
-    write: (line) => console.log(line),
+    write: (line) => process.stdout.write(`${line}\n`),
     now: Date.now,
   }),
 });
