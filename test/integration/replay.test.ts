@@ -18,6 +18,7 @@ import {
 import type { ArchivedEvent } from '../../shared/archive/index.ts';
 import { testDatabase } from '../support/database.ts';
 import { recordingLog } from '../support/recorders.ts';
+import { letAge, pruneOutbox, remaining } from '../support/retention.ts';
 import {
   ACCEPTED,
   append,
@@ -515,5 +516,79 @@ describe('from the archive', () => {
     expect(await returnArchived(replayer, number, events)).toBe(1);
     expect((await owner.query('select aggregate_id from outbox.event')).rows).toEqual([{ aggregate_id: 'a' }]);
     await expect(returnArchived(replayer, number, events)).rejects.toMatchObject({ code: 'NOT_IN_STATE' });
+  });
+
+  const there = async (): Promise<string[]> => (await remaining(owner)).events;
+
+  it('brings back only what it sends: what no route takes there, and tombstones, would stay for ever', async () => {
+    await published(2, 'a');
+    await append(writer, thing('b', {}, { type: 'thing.elsewhere' }));
+    const events = await archived();
+    const tombstone = { ...events[0]!, id: '01900000-0000-7000-8000-000000000001', type: 'outbox.skipped' };
+    const number = await start({ fromArchive: true });
+    // Lower than its second event, something of the aggregate waits: a replay leaves that one out.
+    await owner.query(
+      `insert into outbox.delivery (event_id, destination, partition, aggregate_key, sequence, bytes)
+       select gen_random_uuid(), number, 0, outbox.aggregate_key('thing', 'a'), 2, 600 from outbox.destination`,
+    );
+    expect(await returnArchived(replayer, number, [...events, tombstone])).toBe(1);
+    expect(await there()).toEqual(['a#1']);
+    // Given again, it stays what it is.
+    await owner.query(`update outbox.replay set state = 'loading'`);
+    expect(await returnArchived(replayer, number, events)).toBe(0);
+    expect(await there()).toEqual(['a#1']);
+  });
+
+  it('what it has not sent when it is cancelled goes when it is old', async () => {
+    await published(2, 'a', 'b');
+    const events = await archived();
+    const number = await start({ fromArchive: true });
+    await returnArchived(replayer, number, events);
+    expect(await cancelReplay(operator, number, 'wrong scope')).toBe(4);
+    expect(await stateOf(number)).toMatchObject({ state: 'cancelled', waiting: 0, parked: 0 });
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(queue.accepted).toEqual([]);
+    const janitor = database.pool('sealed_janitor');
+    await pruneOutbox(janitor);
+    expect(await there()).toEqual(['a#1', 'a#2', 'b#1', 'b#2']);
+    await letAge(owner, 30);
+    await pruneOutbox(janitor);
+    expect(await remaining(owner)).toEqual({ events: [], deliveries: [] });
+  });
+
+  it.each([
+    ['another aggregate type than its type has', { aggregateType: 'person' }],
+    ['a version that is not in the catalogue', { schemaVersion: 7 }],
+    ['the place of another event', { id: '01900000-0000-7000-8000-000000000009' }],
+  ])('refuses an event of %s', async (_, forged) => {
+    await published(1, 'a');
+    await owner.query(`insert into outbox.stream values ('person', 'a', 5) on conflict do nothing`);
+    const [event] = await archived();
+    const number = await start({ fromArchive: true, scope: { from: '2020-01-01T00:00:00Z' } });
+    const refusal = { code: 'OPERATION_ARGUMENT' };
+    await expect(returnArchived(replayer, number, [event!, { ...event!, ...forged }])).rejects.toMatchObject(refusal);
+    expect(await there()).toEqual([]);
+    await replayer.query('select outbox.return_events($1, $2)', [number, '[]']);
+    // And so when the first of them came with an earlier call.
+    const cut = { more: () => true };
+    await returnArchived(replayer, number, [event!], cut);
+    await expect(returnArchived(replayer, number, [{ ...event!, ...forged }], cut)).rejects.toMatchObject(refusal);
+    expect(await there()).toEqual(['a#1']);
+  });
+
+  it('is written in slices that end by their bytes, and not only by their number', async () => {
+    await published(1, 'a');
+    const [event] = await archived();
+    const large = { ...event!, data: JSON.stringify('x'.repeat(6_000_000)) };
+    const slices: number[] = [];
+    const db = {
+      async query(text: string, values: readonly unknown[] = []) {
+        if (text.includes('return_events')) slices.push(JSON.parse(values[1] as string).length);
+        return { rows: [{ planned: 0 }], rowCount: 1 };
+      },
+    };
+    await returnArchived(db, 1, [large, large, large, large, large, large, large]);
+    expect(slices).toEqual([3, 3, 1]);
   });
 });

@@ -10,7 +10,7 @@ export interface OutboxRetention {
   /** Where events go before they are deleted. Without one they are deleted only. */
   readonly archive?: Archive | undefined;
   readonly metrics: Metrics;
-  /** Deliveries of a page at most. Default: 2,000, about 2 MB of events of 1 KB and 50 ms. */
+  /** Deliveries of a page at most, which also ends with 16 MB of events. Default: 2,000, about 2 MB of events of 1 KB and 50 ms. */
   readonly page?: number;
   /** How often a walk starts at the beginning, for what an earlier one had to leave behind. Default: an hour. Seconds. */
   readonly sweepSeconds?: number;
@@ -22,8 +22,8 @@ const WALKS = [
 ] as const;
 
 /**
- * The outbox's walks: along the deliveries, and then along events that never had any. What may go, and that nothing else does, is decided by the
- * functions of `migrations/outbox/0008_retention.sql`. Role: `outbox_janitor`, with an archive `outbox_archiver` too.
+ * The outbox's walks: along the deliveries, and then along events that have none. What may go, and that nothing else does, is decided by the
+ * functions of `migrations/outbox/0008_retention.sql` and `0016_nothing_stays.sql`. Role: `outbox_janitor`, with an archive `outbox_archiver` too.
  *
  * First archive, then delete what is confirmed to be there: a crash in between archives twice, and a reader gives each event once.
  */

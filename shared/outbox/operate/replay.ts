@@ -126,7 +126,7 @@ const CLEAR_WAIT_MS = 25_000;
 const CLEAR_LOOK_MS = 50;
 
 /**
- * Ends a replay for good and removes what it has not sent, in small transactions. Calling it again finishes an interrupted one.
+ * Ends a replay for good and sets aside what it has not sent, in small transactions. Calling it again finishes an interrupted one.
  *
  * @param options.waitMs how long to wait for messages that another transaction is at, such as a relay that settles them; default 25,000 ms
  * @returns how many unsent messages were removed

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Archive, type ArchivedEvent, folderArchive, readArchive } from '../../../shared/archive/index.ts';
 import { allOf } from '../../support/archive-conformance.ts';
@@ -133,6 +134,55 @@ describe('an event that leaves the outbox', () => {
     expect(await archived()).toHaveLength(3);
     await pruneOutbox(janitor, { archive });
     expect(await archived()).toHaveLength(4);
+    expect((await remaining(owner)).events).toEqual([]);
+  });
+});
+
+describe('a page of large events', () => {
+  /** How many events each file has. */
+  const files: number[] = [];
+  const counting = (): Archive => ({
+    ...archive,
+    put(name, content) {
+      files.push(gunzipSync(content).toString().trimEnd().split('\n').length);
+      return archive.put(name, content);
+    },
+  });
+  beforeEach(() => void files.splice(0));
+
+  it('ends by their bytes, and not only by their number', async () => {
+    await append(
+      writer,
+      ...Array.from({ length: 7 }, (_, n) => thing('a', { n }, { occurred_at: '2026-01-01T00:00:00Z' })),
+    );
+    // As if each had 6 MB, more than any destination takes.
+    await owner.query('update outbox.delivery set bytes = 6000000');
+    await publishAll(owner);
+    await letAge(owner, 30);
+    const { walks } = await pruneOutbox(janitor, { archive: counting() });
+    expect(files).toEqual([3, 3, 1]);
+    expect(walks[0]).toMatchObject({ pages: 3, removed: { event: 7 }, ended: 'end', behindSeconds: 0 });
+    expect((await remaining(owner)).events).toEqual([]);
+  });
+
+  it('has one event at least, however large', async () => {
+    await append(writer, ...['a', 'b'].map((id) => thing(id, {}, { occurred_at: '2026-01-01T00:00:00Z' })));
+    await owner.query('update outbox.delivery set bytes = 60000000');
+    await publishAll(owner);
+    await letAge(owner, 30);
+    await pruneOutbox(janitor, { archive: counting() });
+    expect(files).toEqual([1, 1]);
+    expect((await remaining(owner)).events).toEqual([]);
+  });
+
+  it('does so, too, where no route took them anywhere', async () => {
+    await owner.query(
+      `insert into outbox.event (id, aggregate_type, aggregate_id, sequence, type, schema_version, data, occurred_at)
+       select ('01900000-0000-7000-8000-00000000000' || n)::uuid, 'thing', 'a', n, 'thing.silent', 1,
+              json_build_object('text', repeat('x', 6000000)), '2026-01-01' from generate_series(1, 4) n`,
+    );
+    await pruneOutbox(janitor, { archive: counting() });
+    expect(files).toEqual([3, 1]);
     expect((await remaining(owner)).events).toEqual([]);
   });
 });

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { testDatabase } from '../../support/database.ts';
+import { migrate, readMigrations } from '../../../shared/database/index.ts';
+import { emptyDatabase, testDatabase } from '../../support/database.ts';
 import { append, drain, installCatalogue, recordingPublisher, thing } from '../../support/outbox.ts';
 import { DAY, KEEP, letAge, pruneOutbox, publishAll, remaining, uuidAt } from '../../support/retention.ts';
 
@@ -201,6 +202,76 @@ describe('an event that no route takes anywhere', () => {
     );
     await pruneOutbox(janitor, { page: 1 });
     expect((await remaining(owner)).events).toEqual(['young#1', 'young-time#1']);
+  });
+
+  const old = Date.now() - OLD * DAY * 1000;
+  const ago = (id: string, n: number, type: string): Record<string, unknown> =>
+    thing(id, {}, { type, occurred_at: new Date(old).toISOString(), id: uuidAt(old, n) });
+  const DESTINATIONS = [{ name: 'queue', kind: 'sqs-fifo' }] as const;
+  const since = async (type: string): Promise<Date | null> =>
+    (await owner.query('select routed_since from outbox.event_type where type = $1', [type])).rows[0].routed_since;
+
+  it('goes, too, when its type has a route by now; what took that route lately stays', async () => {
+    await installCatalogue(owner, [{ type: 'thing.first', destinations: [] }], DESTINATIONS);
+    await append(writer, ago('before', 1, 'thing.first'), thing('lately', {}, { type: 'thing.first' }));
+    await installCatalogue(owner, [{ type: 'thing.first' }], DESTINATIONS);
+    await append(writer, ago('after', 2, 'thing.first'));
+    await publishAll(owner);
+    await letAge(owner, OLD);
+    await owner.query('update outbox.delivery set published_at = now()');
+    await pruneOutbox(janitor, { page: 1 });
+    expect((await remaining(owner)).events).toEqual(['after#1', 'lately#1']);
+  });
+
+  it('is no longer looked for when all of them must be gone', async () => {
+    await installCatalogue(owner, [{ type: 'thing.second', destinations: [] }], DESTINATIONS);
+    expect(await since('thing.second')).toBeNull();
+    await installCatalogue(owner, [{ type: 'thing.second' }], DESTINATIONS);
+    await pruneOutbox(janitor);
+    expect(await since('thing.second')).toBeInstanceOf(Date);
+    // A type that is new has no events of before; another version changes nothing.
+    await installCatalogue(
+      owner,
+      [{ type: 'thing.second' }, { type: 'thing.second', schema_version: 2 }, { type: 'thing.third' }],
+      DESTINATIONS,
+    );
+    expect(await since('thing.third')).toBeNull();
+    await owner.query(`update outbox.event_type set routed_since = routed_since - $1 * interval '1 second'`, [
+      KEEP + 2 * DAY,
+    ]);
+    await pruneOutbox(janitor, { sweepSeconds: 3600 });
+    expect(await since('thing.second')).toBeInstanceOf(Date);
+    await pruneOutbox(janitor);
+    expect(await since('thing.second')).toBeNull();
+  });
+});
+
+describe('an upgrade', () => {
+  it('lets events go that earlier versions had left for ever, and none that was published lately', async () => {
+    const before = await emptyDatabase();
+    const migrator = await before.client('sealed_migrator');
+    const migrations = await readMigrations('migrations', ['outbox']);
+    await migrate(
+      migrator,
+      migrations.filter(({ number }) => number <= 15),
+    );
+    await installCatalogue(migrator);
+    const old = Date.now() - OLD * DAY * 1000;
+    const events = ['left', 'lately', 'gone', 'tombstone'].map((id, n) =>
+      thing(id, {}, { occurred_at: new Date(old).toISOString(), id: uuidAt(old, n + 1) }),
+    );
+    await append(migrator, ...events);
+    await publishAll(migrator);
+    await letAge(migrator, OLD);
+    await migrator.query(`
+      update outbox.event set type = 'outbox.skipped' where aggregate_id = 'tombstone';
+      delete from outbox.delivery where aggregate_key in (outbox.aggregate_key('thing', 'left'), outbox.aggregate_key('thing', 'tombstone'));
+      update outbox.delivery set published_at = now() where aggregate_key = outbox.aggregate_key('thing', 'lately')`);
+    await pruneOutbox(migrator);
+    expect((await remaining(migrator)).events).toEqual(['lately#1', 'left#1', 'tombstone#1']);
+    await migrate(migrator, migrations);
+    await pruneOutbox(migrator);
+    expect((await remaining(migrator)).events).toEqual(['lately#1']);
   });
 });
 
