@@ -110,9 +110,14 @@ async function holdThose(
   if (held.length > 0) await hold(client, work, held);
 }
 
-/** Keeps a message that can not be applied as it is. */
-export async function keep(work: Work, message: UnreadableMessage): Promise<Applied> {
-  const [held] = await ownTransaction(work, (tx) => hold(tx, work, [asItCame(work, message)]));
+/**
+ * Keeps a message that can not be applied as it is.
+ *
+ * @param arrived whether it came as a message; else it was held, and has been tried again
+ */
+export async function keep(work: Work, message: UnreadableMessage, arrived: boolean): Promise<Applied> {
+  const [held] = await ownTransaction(work, (tx) => hold(tx, work, [asItCame(work, message, arrived)]));
+  if (held === null) return { kind: 'not-accepted' };
   const { event } = message;
   // Where it lets others pass, it may be what the next ones have waited for.
   if (work.consumer.mode === 'strict' && event?.source === work.catalogue.source) {

@@ -150,7 +150,7 @@ async function processMessage(message: Message, behind: number, work: Work): Pro
       return false;
     }
     if (message.kind === 'unreadable') {
-      const kept = await Promise.race([keep(work, message), invocation.abandoned]);
+      const kept = await Promise.race([keep(work, message, true), invocation.abandoned]);
       report.kept(record, event, message.failure, kept);
       return true;
     }
@@ -173,7 +173,12 @@ async function fail(message: EventMessage, failure: Failure, behind: number, wor
   try {
     if (failure.class === 'malformed') {
       const unreadable = { kind: 'unreadable', record, event, reason: 'malformed', failure } as const;
-      work.report.kept(record, event, failure, await Promise.race([keep(work, unreadable), work.invocation.abandoned]));
+      work.report.kept(
+        record,
+        event,
+        failure,
+        await Promise.race([keep(work, unreadable, true), work.invocation.abandoned]),
+      );
       return true;
     }
     if (failure.class === 'handler') {

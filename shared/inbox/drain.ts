@@ -82,16 +82,20 @@ export async function drainable(work: Work, after: Aggregate | null): Promise<Ag
 }
 
 /**
- * Has events tried again that were held because another deployment did not know their type or version, and this one does.
+ * Has events tried again that were held because another deployment did not know their type or version, and this one does. Where a strict consumer has
+ * passed one meanwhile, it is late, and waits for a person.
  */
 export async function retryWhatIsKnownNow(work: Work): Promise<void> {
   await ownTransaction(work, (tx) =>
     tx.query(
-      `update inbox.held_event set wanted = 'retry'
+      `update inbox.held_event
+          set (reason, wanted) = (
+                select case when passed then 'blocked' else reason end, case when passed then null else 'retry' end
+                  from (select $3 = 'strict' and inbox.is_behind(consumer, aggregate_type, aggregate_id, sequence) as passed) p)
         where consumer = $1 and wanted is null and not queued and aggregate_type <> ''
           and reason in ('unknown-type', 'unknown-version') and last_error not like 'EVENT_VERSION_TOO_OLD%'
           and type || '/' || substring(body from '"dataschema"\\s*:\\s*"[^"]*/([0-9]+)"') = any ($2)`,
-      [work.consumer.name, Object.keys(work.catalogue.validators)],
+      [work.consumer.name, Object.keys(work.catalogue.validators), work.consumer.mode],
     ),
   );
 }
@@ -245,7 +249,7 @@ async function staysHeld(work: Work, error: unknown): Promise<boolean> {
       const { held } = error;
       if (held.kind === 'unreadable') {
         work.report.stays(held.event, held.failure);
-        await Promise.race([keep(work, held), work.invocation.abandoned]);
+        await Promise.race([keep(work, held, false), work.invocation.abandoned]);
         return true;
       }
       if (held.kind === 'unopened') {

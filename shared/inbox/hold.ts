@@ -17,6 +17,10 @@ interface Holding {
   /** Codes and names, never a value. */
   readonly error: string | null;
   readonly blocks: boolean;
+  /** The replay that it belongs to. */
+  readonly replay?: number | undefined;
+  /** It came as a message, and was not taken out of the table to be tried again. */
+  readonly arrived?: boolean;
 }
 
 /** Whether later events of the aggregate wait behind one of this type that is held. */
@@ -45,7 +49,7 @@ function barsOthers(rules: ConsumerRules, type: string, reason: OutOfOrder): boo
  * An event of another source has no place among ours, and neither has a message that is no event; a time that PostgreSQL cannot hold
  * is left out.
  */
-export function asItCame(rules: ConsumerRules, message: UnreadableMessage): Holding {
+export function asItCame(rules: ConsumerRules, message: UnreadableMessage, arrived: boolean): Holding {
   const { event, record, reason, failure } = message;
   const body = record.body.toWellFormed().replaceAll('\u0000', '\uFFFD');
   if (event === undefined || event.source !== rules.catalogue.source) {
@@ -56,6 +60,7 @@ export function asItCame(rules: ConsumerRules, message: UnreadableMessage): Hold
       body,
       error: describe(failure),
       blocks: false,
+      arrived,
     };
   }
   return {
@@ -64,6 +69,8 @@ export function asItCame(rules: ConsumerRules, message: UnreadableMessage): Hold
     body,
     error: describe(failure),
     blocks: blocksOthers(rules, event.type),
+    replay: event.replay,
+    arrived,
   };
 }
 
@@ -81,14 +88,21 @@ export function toTryAgain(rules: ConsumerRules, { event, record }: EventMessage
   };
 }
 
-/** Writes messages into `inbox.held_event`, in the open transaction. Tells of each whether it is held; false: it had been processed. */
-export async function hold(tx: Queryable, { consumer }: ConsumerRules, held: readonly Holding[]): Promise<boolean[]> {
+/**
+ * Writes messages into `inbox.held_event`, in the open transaction. Tells of each whether it is held; false: it had been processed; null: it belongs to a
+ * replay that the consumer takes no part in.
+ */
+export async function hold(
+  tx: Queryable,
+  { consumer }: ConsumerRules,
+  held: readonly Holding[],
+): Promise<(boolean | null)[]> {
   const { rows } = await tx.query('select held from inbox.hold($1, $2, $3) order by place', [
     consumer.name,
     consumer.mode,
     JSON.stringify(held.map(({ place, ...rest }) => ({ ...place, ...rest }))),
   ]);
-  return rows.map((row) => row.held as boolean);
+  return rows.map((row) => row.held as boolean | null);
 }
 
 /** Counts a failure of the event's handler. `held`: it has failed as often as it may, and its message can be acknowledged. */

@@ -3,6 +3,7 @@ import { table } from './document-tables.ts';
 import type { Shown } from './shown.ts';
 
 const EPOCH = 2n ** 40n;
+const UNREADABLE = 'test/integration/inbox/unreadable.test.ts';
 
 /** What has happened when all has arrived, one message after the other. */
 export interface Outcome {
@@ -16,14 +17,16 @@ export interface Outcome {
 
 /**
  * A sequence; `again`: the same event once more; `replayed`: the same event in a replay that nobody accepted; `skipped`: a tombstone in its
- * place.
+ * place; `unreadable`: an event of a version that the consumer does not know; `unreadableReplayed`: both.
  */
 export type Arrival =
   | number
   | bigint
   | { readonly again: number }
   | { readonly replayed: number }
-  | { readonly skipped: number };
+  | { readonly skipped: number }
+  | { readonly unreadable: number }
+  | { readonly unreadableReplayed: number };
 
 /** What arrives, and what a consumer of each mode has made of it. */
 export interface Scenario extends Readonly<Record<Mode, Outcome>> {
@@ -122,9 +125,66 @@ export const MODE_ROWS: readonly ModeRow[] = [
     ],
   },
   {
+    what: 'event that can not be read (malformed, denied, type or version unknown)',
+    says: {
+      any: 'held, others pass it',
+      latest: 'held, others pass it',
+      strict: 'held, later ones wait behind it as `blocked`; with `whenFailing: skip` they pass it in its turn',
+    },
+    scenarios: [
+      {
+        when: 'an event that can not be read',
+        arrives: [1, { unreadable: 2 }, 3],
+        any: { applied: [1, 3], held: ['2 unknown-version'] },
+        latest: { applied: [1, 3], held: ['2 unknown-version'] },
+        strict: { applied: [1], held: ['2 unknown-version', '3 blocked'] },
+      },
+      {
+        when: 'an event that can not be read and comes late',
+        startingPoint: 'first-seen',
+        arrives: [2, { unreadable: 1 }, 3],
+        any: { applied: [2, 3], held: ['1 unknown-version'] },
+        latest: { applied: [2, 3], held: ['1 unknown-version'] },
+        strict: { applied: [2, 3], held: ['1 unknown-version'] },
+      },
+    ],
+    shown: {
+      strict: [UNREADABLE, 'passes one that came early when its turn has come'],
+    },
+  },
+  {
+    what: 'event that can be read by a later deployment',
+    says: {
+      any: 'applied',
+      latest: 'applied, or dropped where a newer one was applied',
+      strict: 'applied, and those behind it; held as `late` where others have passed it',
+    },
+    scenarios: [
+      {
+        when: 'an event that can not be read yet',
+        arrives: [1, { unreadable: 2 }],
+        any: { applied: [1], held: ['2 unknown-version'] },
+        latest: { applied: [1], held: ['2 unknown-version'] },
+        strict: { applied: [1], held: ['2 unknown-version'] },
+      },
+    ],
+    shown: {
+      any: [UNREADABLE, 'is applied in mode any'],
+      latest: [UNREADABLE, 'is applied in mode latest, or dropped where a newer one was applied'],
+      strict: [UNREADABLE, 'is held as late, and not applied by itself'],
+    },
+  },
+  {
     what: 'replay that the consumer did not accept',
     says: alike('acknowledged without effect'),
     scenarios: [
+      {
+        when: 'a replay that nobody accepted and that can not be read',
+        arrives: [1, { unreadableReplayed: 2 }, { unreadableReplayed: 3 }, 2],
+        any: { applied: [1, 2], ignored: 2 },
+        latest: { applied: [1, 2], ignored: 2 },
+        strict: { applied: [1, 2], ignored: 2 },
+      },
       {
         when: 'a replay that nobody accepted',
         arrives: [1, 2, { replayed: 1 }, { replayed: 3 }, 3],

@@ -27,7 +27,14 @@ describe.each(MODE_ROWS.flatMap(({ scenarios }) => scenarios))('case 59, 60 and 
       const id = ids.get(sequence) ?? randomUUID();
       ids.set(sequence, id);
       const type = as === 'skipped' ? 'outbox.skipped' : 'counter.added';
-      const body = counterEnvelope({ counter: 'a', sequence, id, type, ...(as === 'replayed' && { replay: 7 }) });
+      const body = counterEnvelope({
+        counter: 'a',
+        sequence,
+        id,
+        type,
+        ...(/replayed/i.test(as) && { replay: 7 }),
+        ...(as.startsWith('unreadable') && { version: 9 }),
+      });
       expect(await invoke(handler, [fifoRecord('a', body)])).toEqual([]);
     }
     expect((await effectsOf(pool, name)).map(({ sequence }) => BigInt(sequence))).toEqual(expected.applied.map(BigInt));

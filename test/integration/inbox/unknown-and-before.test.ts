@@ -1,12 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { defineCatalogue, upcaster } from '../../../shared/events/index.ts';
-import { eventConsumer } from '../../../shared/inbox/index.ts';
-import { compileCatalogue } from '../../support/compile-catalogue.ts';
 import { counterConsumer, createEffects, effectsOf, heldOf } from '../../support/counter-consumer.ts';
 import { counterEnvelope, type CounterEvent } from '../../support/counter-events.ts';
 import { testDatabase } from '../../support/database.ts';
-import { recordingLog, recordingMetrics } from '../../support/recorders.ts';
 import { drainOf, fifoRecord, invoke } from '../../support/sqs-batch.ts';
+import { versionedConsumer } from '../../support/versioned-consumer.ts';
 
 const database = await testDatabase();
 beforeAll(() => createEffects(database));
@@ -37,52 +34,24 @@ describe('a type that the catalogue does not hold', () => {
 describe('an event of a version that the consumer does not know', () => {
   it('like case 36: is applied by itself, in order, when a deployment knows it', async () => {
     const pool = database.pool('sealed_ledger');
-    const schema = { type: 'object' } as const;
-    const seen: unknown[] = [];
-    const consumerWith = (newest: 1 | 2) =>
-      eventConsumer({
-        name: 'deployed-later',
-        mode: 'strict',
-        startingPoint: 'beginning',
-        destination: 'all',
-        catalogue: compileCatalogue(
-          defineCatalogue({
-            source: '/counters',
-            destinations: { all: { kind: 'sqs-fifo', groupId: 'aggregate-id' } },
-            events: {
-              'counter.added': {
-                aggregate: 'counter',
-                versions: newest === 1 ? { 1: schema } : { 1: schema, 2: schema },
-                upcast: newest === 1 ? {} : { 1: upcaster(schema, schema)((data) => data) },
-                whenParked: 'block',
-                destinations: ['all'],
-              },
-            },
-          }),
-        ),
-        handlers: { 'counter.added': async ({ sequence }) => void seen.push(Number(sequence)) },
-        pool,
-        log: recordingLog(),
-        metrics: recordingMetrics(),
-      });
-    const before = consumerWith(1);
-    await invoke(before, [message('a', 1), message('a', 2, { version: 2 })]);
-    await invoke(before, [message('a', 3)]);
-    expect(await reasonsOf(pool, 'deployed-later')).toEqual(['2 unknown-version', '3 blocked']);
-    await invoke(consumerWith(1), []);
-    expect(seen).toEqual([1]);
-    await invoke(consumerWith(2), []);
-    expect(seen).toEqual([1, 2, 3]);
-    expect(await heldOf(pool, 'deployed-later')).toEqual([]);
+    const name = 'deployed-later';
+    const before = versionedConsumer({ name, pool, newest: 1 });
+    await invoke(before.handler, [message('a', 1), message('a', 2, { version: 2 })]);
+    await invoke(before.handler, [message('a', 3)]);
+    expect(await reasonsOf(pool, name)).toEqual(['2 unknown-version', '3 blocked']);
+    await invoke(versionedConsumer({ name, pool, newest: 1 }).handler, []);
+    expect(before.seen).toEqual([1]);
+    const today = versionedConsumer({ name, pool, newest: 2 });
+    await invoke(today.handler, []);
+    expect(today.seen).toEqual([2, 3]);
+    expect(await heldOf(pool, name)).toEqual([]);
 
     // While a deployment goes on, a process of before may hold one after those of today have looked.
-    const today = consumerWith(2);
-    await invoke(today, []);
-    await invoke(consumerWith(1), [message('a', 4, { version: 2 })]);
-    expect(await reasonsOf(pool, 'deployed-later')).toEqual(['4 unknown-version']);
-    await drainOf(today);
-    expect(seen).toEqual([1, 2, 3, 4]);
-    expect(await heldOf(pool, 'deployed-later')).toEqual([]);
+    await invoke(before.handler, [message('a', 4, { version: 2 })]);
+    expect(await reasonsOf(pool, name)).toEqual(['4 unknown-version']);
+    await drainOf(today.handler);
+    expect(today.seen).toEqual([2, 3, 4]);
+    expect(await heldOf(pool, name)).toEqual([]);
   });
 });
 
