@@ -1,3 +1,4 @@
+import { canonicalText } from './canonical-schema.ts';
 import type { ReleasedCatalogue, ReleasedEvent } from './released-catalogue.ts';
 import { schemaChanges } from './schema-changes.ts';
 
@@ -69,6 +70,14 @@ function* eventChanges(type: string, before: ReleasedEvent, after: ReleasedEvent
     yield breaking(
       `${type}: aggregate changed from ${before.aggregate} to ${after.aggregate}: its events would belong to two histories`,
       'Set it back and define a new type.',
+    );
+  }
+  // Without it in the file, no mark relied on it, or the file is older than this line.
+  if (before.sensitive !== undefined && canonicalText(before.sensitive) !== canonicalText(after.sensitive ?? null)) {
+    yield breaking(
+      `${type}: sensitive changed from ${canonicalText(before.sensitive)} to ${canonicalText(after.sensitive ?? null)}: ` +
+        'what is stored is sealed in the other class, or for another person',
+      'Set it back, and name class and subject at the marks of a new version.',
     );
   }
   for (const name of before.destinations.filter((it) => !after.destinations.includes(it))) {

@@ -1,4 +1,4 @@
-import { type Catalogue, CatalogueError, type Destination } from '../../shared/events/index.ts';
+import { type Catalogue, CatalogueError, type Destination, type EventDefinition } from '../../shared/events/index.ts';
 import { type CanonicalSchema, canonicalSchema } from './canonical-schema.ts';
 
 /** What of a catalogue others rely on once it is released: writers, stored events, queues, consumers. */
@@ -20,6 +20,8 @@ export interface ReleasedEvent {
   readonly destinations: readonly string[];
   /** Versions from which an upcaster leads to the next. */
   readonly upcast: readonly number[];
+  /** Class and person of the marks that do not name their own. */
+  readonly sensitive?: EventDefinition['sensitive'];
   readonly versions: { readonly [version: string]: CanonicalSchema };
 }
 
@@ -39,6 +41,7 @@ export function releasedForm(
       aggregate: event.aggregate,
       destinations: event.destinations.toSorted(),
       upcast: Object.keys(event.upcast ?? {}).map(Number),
+      ...(event.sensitive && { sensitive: event.sensitive }),
       versions: Object.fromEntries(
         Object.entries(event.versions).map(([version, schema]) => [version, canonicalSchema(schema)]),
       ),

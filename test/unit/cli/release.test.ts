@@ -28,8 +28,10 @@ const v3 = {
 const toV2 = upcaster(v1, v2)(({ total }) => ({ sum: total }));
 const toV3 = upcaster(v2, v3)(({ sum }) => ({ sums: [sum] }));
 
+const PERSON = { kind: 'customer', id: '/total' } as const;
 const made: EventDefinition = {
   aggregate: 'thing',
+  sensitive: { class: 'contact', subject: PERSON },
   versions: { 1: v1, 2: v2 },
   upcast: { 1: toV2 },
   whenParked: 'block',
@@ -57,6 +59,7 @@ describe('changes of a catalogue', () => {
   it.each<[string, Catalogue, string[]]>([
     ['nothing', base, []],
     ['the policy behind a parked event', withMade({ whenParked: 'skip' }), []],
+    ['another order of what it says of its marks', withMade({ sensitive: { subject: PERSON, class: 'contact' } }), []],
     ['the order of routes', withMade({ destinations: ['bus', 'ledger'] }), []],
     [
       'a new type',
@@ -118,6 +121,21 @@ describe('changes of a catalogue', () => {
       'another aggregate type',
       withMade({ aggregate: 'other' }),
       /^thing\.made: aggregate changed from thing to other: .* \| .*a new type/,
+    ],
+    [
+      'another class for what it marks',
+      withMade({ sensitive: { class: 'tax', subject: PERSON } }),
+      /^thing\.made: sensitive changed from \{"class":"contact",.*\} to \{"class":"tax",.*: .*the other class.* \| Set it back, and name class and subject/,
+    ],
+    [
+      'another person for what it marks',
+      withMade({ sensitive: { class: 'contact', subject: { ...PERSON, kind: 'user' } } }),
+      /^thing\.made: sensitive changed from /,
+    ],
+    [
+      'no class for what it marks',
+      withMade({ sensitive: undefined as never }),
+      /^thing\.made: sensitive changed from .* to null/,
     ],
     [
       'a route that is gone',
