@@ -187,6 +187,8 @@ const REPLAYING = [
   'select outbox.plan_replay(1)',
   'select outbox.finish_replay(1)',
   `select outbox.apply_replay_parking(1, '{}')`,
+  `select outbox.apply_replay_parking(1, '{}', 1)`,
+  `select outbox.next_replay(1::smallint)`,
 ];
 const RETURNING = [`select outbox.return_events(1, '[]')`, 'select outbox.end_returning(1)'];
 const SET_ASIDE = `select outbox.set_aside(1, 'r')`;
@@ -195,6 +197,8 @@ const INNER = [
   `select outbox.begin_act('r')`,
   'select outbox.lock_delivery(1)',
   'select outbox.release_chain(1::smallint, gen_random_uuid())',
+  'select outbox.release_replay_chain(1, gen_random_uuid())',
+  'select outbox.block_behind(1::smallint, gen_random_uuid(), 0, 1)',
   'select outbox.put_tombstone(null)',
   'select outbox.is_behind_parked(null)',
   'select outbox.describe(null)',
@@ -492,6 +496,8 @@ describe('no user', () => {
       outbox_owner: [
         'append',
         'apply_parking',
+        'apply_parking',
+        'apply_replay_parking',
         'apply_replay_parking',
         'archivable',
         'archivable_unrouted',

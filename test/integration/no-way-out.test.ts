@@ -69,6 +69,59 @@ describe('a destination that was taken out of the catalogue while events waited'
   });
 });
 
+describe('much that waits at a destination without a way out', () => {
+  /** Three aggregates, of which one has more than a slice. */
+  beforeEach(async () => {
+    await installCatalogue(owner, [...types, { type: 'thing.old', destinations: ['old'] }], [QUEUE, OLD]);
+    for (const [id, events] of [
+      ['a', 20],
+      ['long', 5_500],
+      ['c', 20],
+    ] as const) {
+      await append(writer, ...Array.from({ length: events }, () => thing(id, {}, { type: 'thing.old' })));
+    }
+    await append(writer, thing('d'));
+    await installCatalogue(owner, types, [QUEUE]);
+  });
+
+  it('is blocked in slices, behind all of the heads, while the others go on', async () => {
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['d#1']);
+    expect(await lagOf('old')).toMatchObject({ pending: 0, parked: 4, blocked: 5_537, orphaned: 0 });
+  });
+
+  it('is blocked by no statement beyond its bound, the lowest first, and none of it is sent meanwhile', async () => {
+    const relay = await database.client('sealed_relay');
+    const { rows: found } = await owner.query(
+      `update outbox.delivery d set state = 'parked' from outbox.destination g
+        where g.number = d.destination and g.name = 'old' and d.sequence = 1 returning d.destination, d.aggregate_key as key`,
+    );
+    let keys = found.map(({ key }) => key);
+    const [{ destination }] = found;
+    for (let blocked = 0; keys.length > 0;) {
+      const { rows } = await relay.query('select key, more from outbox.apply_parking($1, $2, 2000)', [
+        destination,
+        keys,
+      ]);
+      expect(rows.every(({ more }) => more)).toBe(true);
+      keys = rows.map(({ key }) => key);
+      const { rows: states } = await owner.query(
+        `select sum(c.blocked)::int as blocked, bool_and(coalesce(c.highest < c.pending, true)) as lowest
+           from (select count(*) filter (where state = 'blocked') as blocked, max(sequence) filter (where state = 'blocked') as highest,
+                        min(sequence) filter (where state = 'pending') as pending
+                   from outbox.delivery where destination = $1 group by aggregate_key) c`,
+        [destination],
+      );
+      expect(states[0].lowest).toBe(true);
+      expect(states[0].blocked - blocked).toBeLessThanOrEqual(2_000);
+      expect(states[0].blocked).toBeGreaterThan(blocked);
+      blocked = states[0].blocked;
+    }
+    expect(await lagOf('old')).toMatchObject({ pending: 0, parked: 4, blocked: 5_537 });
+  });
+});
+
 it('events of a destination that the catalogue has and the settings lack wait, unmarked', async () => {
   await installCatalogue(owner, types, [QUEUE, OLD]);
   await append(writer, thing('a'));

@@ -17,6 +17,7 @@ import {
 } from '../../shared/outbox/index.ts';
 import type { ArchivedEvent } from '../../shared/archive/index.ts';
 import { testDatabase } from '../support/database.ts';
+import { until } from '../support/lease-clock.ts';
 import { recordingLog } from '../support/recorders.ts';
 import { letAge, pruneOutbox, remaining } from '../support/retention.ts';
 import {
@@ -384,6 +385,82 @@ describe('what is refused in a replay', () => {
     await drain(database, mended);
     expect(places(mended.accepted)).toEqual(['a#2', 'a#3']);
     expect(mended.accepted[0]!.deduplicationId).toMatch(/-r1-1$/);
+    expect(await stateOf(number)).toMatchObject({ state: 'done' });
+  });
+
+  it.each(['drain', 'continuous'] as const)(
+    'counts as parked, and the next replay goes on beside it (%s)',
+    async (mode) => {
+      await published(3, 'a', 'b');
+      const [first, second] = [await start(), await start()];
+      const refusing = poison('a#1');
+      const queue = recordingPublisher((message) =>
+        JSON.parse(message.body).replay === first ? refusing(message) : ACCEPTED,
+      );
+      const stop = new AbortController();
+      const relay = runRelay(relayOptions(database, { queue }, { mode, signal: stop.signal }));
+      if (mode === 'continuous') {
+        await until('the second is done', async () => (await stateOf(second)).state === 'done');
+        stop.abort();
+      }
+      await relay;
+      expect(await stateOf(first)).toMatchObject({ state: 'running', parked: 1, waiting: 2, sent: 3 });
+      expect(await stateOf(second)).toMatchObject({ state: 'done', sent: 6 });
+      expect((await readLag(monitor)).destinations).toMatchObject([{ pending: 0, parked: 1, blocked: 0, orphaned: 0 }]);
+      await redrive(operator, (await listParked(operator)).parked[0]!.position, 'mended');
+      const mended = recordingPublisher();
+      await drain(database, mended);
+      expect(places(mended.accepted)).toEqual(['a#1', 'a#2', 'a#3']);
+      expect(await stateOf(first)).toMatchObject({ state: 'done' });
+      expect((await readLag(monitor)).destinations).toMatchObject([{ parked: 0 }]);
+    },
+  );
+
+  it('and was left by a relay of before, with those behind it pending, is passed over too', async () => {
+    await published(3, 'a');
+    const [first, second] = [await start(), await start()];
+    const refusing = poison('a#1');
+    const publisher = recordingPublisher((message) =>
+      JSON.parse(message.body).replay === first ? refusing(message) : ACCEPTED,
+    );
+    await owner.query(`update outbox.replay set state = 'paused' where number = $1`, [second]);
+    await drain(database, publisher);
+    await owner.query(`update outbox.delivery set state = 'pending' where state = 'blocked'`);
+    await owner.query(`update outbox.replay set state = 'running' where number = $1`, [second]);
+    await drain(database, publisher);
+    expect(await stateOf(first)).toMatchObject({ state: 'running', parked: 1, waiting: 2 });
+    expect(await stateOf(second)).toMatchObject({ state: 'done' });
+    expect((await owner.query(`select from outbox.delivery where state = 'pending'`)).rowCount).toBe(0);
+  });
+
+  it('and is out after all does not leave blocked what it held back, whoever dies in between', async () => {
+    await published(3, 'a');
+    const number = await start();
+    await drain(database, recordingPublisher(poison('a#1')));
+    // A relay that was frozen had sent it, and died before it could say what follows from that.
+    await owner.query(`update outbox.delivery set state = 'published' where state = 'parked'`);
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#2', 'a#3']);
+    expect(await stateOf(number)).toMatchObject({ state: 'done' });
+  });
+
+  it('waits behind a lower one that is parked when it is redriven first, and goes with it', async () => {
+    await published(3, 'a');
+    const number = await start();
+    await drain(database, recordingPublisher(poison('a#1')));
+    // Two relays that could not see each other.
+    await owner.query(`update outbox.delivery set state = 'parked' where state = 'blocked' and sequence = 2`);
+    const { parked } = await listParked(operator);
+    await redrive(operator, parked[1]!.position, 'mended');
+    const none = recordingPublisher();
+    await drain(database, none);
+    expect(none.accepted).toEqual([]);
+    await redrive(operator, parked[0]!.position, 'mended');
+    const queue = recordingPublisher();
+    await drain(database, queue);
+    expect(places(queue.accepted)).toEqual(['a#1', 'a#2', 'a#3']);
     expect(await stateOf(number)).toMatchObject({ state: 'done' });
   });
 

@@ -22,8 +22,8 @@ export function mayScan({ scanning, backlog, window, circuit, tokens }: Lane): b
 }
 
 /** When the next scan is due: at once where it is known that there is more. */
-export function nextScan({ backlog, scanAt }: Lane): number {
-  return backlog.wanted.size > 0 ? 0 : scanAt;
+export function nextScan({ backlog, parking, scanAt }: Lane): number {
+  return backlog.wanted.size > 0 || parking.size > 0 ? 0 : scanAt;
 }
 
 /** Looks for more, unless a look is under way or not yet due. */

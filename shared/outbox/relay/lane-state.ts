@@ -76,6 +76,8 @@ export interface Lane extends LaneContext {
   pollMs: number;
   /** Whether the last scan met the end of what there is. */
   exhausted: boolean;
+  /** Keys of parked heads behind which not everything is blocked yet. */
+  readonly parking: Set<string>;
   done: Settled[];
   doneSince: number;
   writing: Promise<void> | undefined;
@@ -100,9 +102,17 @@ export function settleLater(
   markBusy(lane.lease, [delivery.partition]);
 }
 
+/**
+ * Does a slice of what follows from parked heads; what is left is done with the next scan, between which others have the connection. Whoever is stopped in it
+ * leaves pending ones behind a parked head: the next walk meets them.
+ */
 export async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
-  if (keys.length === 0) return;
-  const again = await lane.work.applyParking(lane.db, lane.destination, [...new Set(keys)]);
-  // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
-  for (const key of again) lane.backlog.wanted.add(key);
+  const all = new Set([...lane.parking, ...keys]);
+  if (all.size === 0) return;
+  lane.parking.clear();
+  for (const { key, more } of await lane.work.applyParking(lane.db, lane.destination, [...all])) {
+    // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
+    if (more) lane.parking.add(key);
+    else lane.backlog.wanted.add(key);
+  }
 }

@@ -29,6 +29,7 @@ export async function runLane(context: LaneContext): Promise<void> {
     scanAt: 0,
     pollMs: POLL_MS.least,
     exhausted: false,
+    parking: new Set(),
     done: [],
     doneSince: 0,
     writing: undefined,
@@ -63,7 +64,7 @@ function isDrained(lane: Lane): boolean {
   if (!idle) return false;
   if (waitFor(circuit, clock.monotonic()) > 0) return true;
   const complete = lane.lease.held.size >= lane.lease.share;
-  return complete && lane.exhausted && backlog.ready.size === 0 && backlog.wanted.size === 0;
+  return complete && lane.exhausted && backlog.ready.size + backlog.wanted.size + lane.parking.size === 0;
 }
 
 /** Milliseconds until something is to be done that no bell announces. */

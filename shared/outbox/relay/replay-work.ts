@@ -2,7 +2,7 @@ import type { FoundChain } from './backlog.ts';
 import type { Clock } from './clock.ts';
 import { type Cursor, LAST } from './cursor.ts';
 import { chainsOf } from './find.ts';
-import type { Work } from './work.ts';
+import { type Parking, PARKING_ROWS, type Work } from './work.ts';
 
 /** The walk begins anew this often: it meets what was redriven, and what another relay left. Milliseconds. */
 const WALK_MS = 1_000;
@@ -78,8 +78,12 @@ export function replayWork(number: number, clock: Clock): ReplayWork {
         ? cursor
         : { ...cursor, position: scan.rows >= page && scan.position !== null ? scan.position : LAST },
     async applyParking(db, _, keys) {
-      const { rows } = await db.query('select key from outbox.apply_replay_parking($1, $2) as a (key)', [number, keys]);
-      return rows.map(({ key }) => key);
+      const { rows } = await db.query('select key, more from outbox.apply_replay_parking($1, $2, $3)', [
+        number,
+        keys,
+        PARKING_ROWS,
+      ]);
+      return rows as Parking[];
     },
   };
 }

@@ -31,10 +31,13 @@ interface Replay {
 export async function runReplays(live: LaneContext): Promise<void> {
   const { clock, signal, drain } = live;
   const isOver = (): boolean => live.isOver() || signal.aborted;
+  let unfinished: number | undefined;
   while (!isOver()) {
     const replay = await nextReplay(live.db, live.destination.number);
-    if (replay === undefined) {
+    // Another relay is still sending it, or parked something just now.
+    if (replay === undefined || replay.number === unfinished) {
       if (drain) return;
+      unfinished = undefined;
       await clock.sleep(LOOK_MS, signal);
       continue;
     }
@@ -42,24 +45,15 @@ export async function runReplays(live: LaneContext): Promise<void> {
       if (drain) return;
       continue;
     }
-    const ended = await send(live, replay);
-    if (ended) continue;
-    if (drain) return;
-    // Another relay is still sending, or something of it is parked.
-    await clock.sleep(LOOK_MS, signal);
+    unfinished = (await send(live, replay)) ? undefined : replay.number;
   }
 }
 
 async function nextReplay(db: Queryable, destination: number): Promise<Replay | undefined> {
-  const { rows } = await db.query(
-    `select number, per_second as "perSecond"
-       from outbox.replay
-      where destination = $1 and state = 'running'
-      order by destination, number
-      limit 1`,
-    [destination],
-  );
-  return rows[0];
+  const { rows } = await db.query('select number, per_second as "perSecond" from outbox.next_replay($1)', [
+    destination,
+  ]);
+  return rows[0] as Replay | undefined;
 }
 
 /**
