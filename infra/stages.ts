@@ -41,7 +41,7 @@ export interface Stage {
     readonly relaySilence: Duration;
     /** Others that are not the constructs' own, for a stage whose alarms are to be seen within half a minute. */
     readonly outbox?: Pick<OutboxAlarmsProps, 'pendingEvents' | 'blockedEvents' | 'oldestHeldAge' | 'janitorPeriod'>;
-    readonly consumers?: Pick<ConsumerAlarmsProps, 'queueAge' | 'effectAge'>;
+    readonly consumers?: Pick<ConsumerAlarmsProps, 'queueAge' | 'effectAge' | 'receives'>;
     readonly functions?: Pick<FunctionAlarmsProps, 'period'>;
     readonly database?: Pick<
       DatabaseAlarmsProps,

@@ -14,18 +14,20 @@ export interface ConsumerAlarmsProps extends RunbookAlarmsProps {
   readonly queueAge?: Duration;
   /** An event that is older when its effect is committed came late. Default: 15 minutes. */
   readonly effectAge?: Duration;
-  /** Length of one measurement. Default: 1 minute. */
+  /** A message that goes back to its queue after more receives does not get through. Default: 3, after which SQS leaves it out of the age of its queue. */
+  readonly receives?: number;
+  /** Length of one measurement. Default: 1 minute. Of messages that go back it is 5 minutes. */
   readonly period?: Duration;
 }
 
-/** Whether events that were published have their effects in time: how old messages get in their queues, and events until they are applied. */
+/** Whether events that were published have their effects in time: how old messages get in their queues, how often they go back, and how old events are when they are applied. */
 export class ConsumerAlarms extends Construct {
   readonly alarms: readonly Alarm[];
 
   constructor(scope: Construct, id: string, props: ConsumerAlarmsProps) {
     super(scope, id);
     const { installation, queues, consumers, period = Duration.minutes(1) } = props;
-    const { queueAge = Duration.minutes(10), effectAge = Duration.minutes(15) } = props;
+    const { queueAge = Duration.minutes(10), effectAge = Duration.minutes(15), receives = 3 } = props;
     this.alarms = runbookAlarms(this, props, [
       ...Object.entries(queues).map(([name, { queue }]) => ({
         name: `queue-age-${name}`,
@@ -47,15 +49,36 @@ export class ConsumerAlarms extends Construct {
         // Written with each effect, so nothing is written where nothing happens. What does not come at all raises the others.
         ...SILENCE_IS_FINE,
       })),
+      ...consumers.map((consumer) => ({
+        name: `returned-${consumer}`,
+        meaning: `Messages of the consumer ${consumer} go back to its queue again and again, ${receives + 1} times and more: its database or its keys are away, or its time is too short.`,
+        runbook: 'late-effects',
+        metric: receivesOf(installation, consumer, Duration.minutes(5)),
+        threshold: receives,
+        // A message comes again after the visibility time-out: six times that of the function.
+        datapointsToAlarm: 2,
+        evaluationPeriods: 6,
+        // Written only where a message goes back.
+        ...SILENCE_IS_FINE,
+      })),
     ]);
   }
 }
 
 /** The greatest age (seconds, since its append) of an event that `consumer` applied in a period. */
 export function effectAgeOf(installation: string, consumer: string, period: Duration): Metric {
+  return greatest('EffectAge', installation, consumer, period);
+}
+
+/** How often the message was received that went back to the queue of `consumer` in a period; of several the most. */
+export function receivesOf(installation: string, consumer: string, period: Duration): Metric {
+  return greatest('Receives', installation, consumer, period);
+}
+
+function greatest(metricName: string, installation: string, consumer: string, period: Duration): Metric {
   return new Metric({
     namespace: METRIC_NAMESPACE,
-    metricName: 'EffectAge',
+    metricName,
     dimensionsMap: { Installation: installation, Consumer: consumer },
     statistic: Stats.MAXIMUM,
     period,

@@ -16,7 +16,7 @@ import {
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
-import { effectAgeOf } from './consumer-alarms.ts';
+import { effectAgeOf, receivesOf } from './consumer-alarms.ts';
 import { databaseMetric, type ScalingCluster } from './database-alarms.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { Janitor } from './janitor.ts';
@@ -163,6 +163,11 @@ function sinceWhen({ outbox, queues, consumers }: OutboxDashboardProps): IWidget
       byQueue(({ queue }, label) =>
         queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: Stats.MAXIMUM, label }),
       ),
+    ),
+    graph(
+      'Messages that go back to a queue',
+      'receives of one',
+      consumers.map((it) => receivesOf(installation, it, MINUTE).with({ label: it })),
     ),
     graph(
       'Dead letters',

@@ -168,9 +168,11 @@ function consumerProcess<const C extends CompiledCatalogue>(options: ConsumerOpt
           } catch (error) {
             if (error instanceof ConsumerChangedError) throw error;
             report.notRegistered(classifyFailure(error), records.length);
+            if (!direct) report.wentBack(records);
             return records;
           }
           const returned = await processBatch(records, work);
+          if (!direct) report.wentBack(returned);
           await drainSome(work);
           return returned;
         }),

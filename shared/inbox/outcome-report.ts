@@ -29,6 +29,8 @@ export interface OutcomeReport {
   notStarted(count: number): void;
   /** The whole batch goes back because the consumer could not be registered. */
   notRegistered(failure: Failure, count: number): void;
+  /** These go back to the queue, for whatever reason; each was told of by itself. */
+  wentBack(records: readonly SQSRecord[]): void;
 }
 
 const LEVEL = {
@@ -144,6 +146,11 @@ export function outcomeReport(consumer: string, log: Log, metrics: Metrics): Out
     notStarted(count) {
       returned('time', count);
       log.warn('messages go back to the queue unstarted: too little time was left', { consumer, count });
+    },
+    wentBack(records) {
+      if (records.length === 0) return;
+      const receives = records.map(({ attributes }) => Number(attributes.ApproximateReceiveCount));
+      metrics.add('Receives', 'Count', Math.max(...receives), dimensions);
     },
     notRegistered(failure, count) {
       returned(failure.class, count);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { definition } from '../../functions/sample/catalogue/definition.ts';
 import { ruleOf } from '../../local/cloudwatch/alarms.ts';
-import { HELD_RULES, LAG_RULES } from '../support/lag-rules.ts';
+import { HELD_RULES, LAG_RULES, RETURNED_RULES } from '../support/lag-rules.ts';
 import { documentedMetrics } from '../support/metrics-table.ts';
 import { ROOT, synthesise, variablesOf } from './synthesised.ts';
 
@@ -38,6 +38,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
         ...names.map((name) => `sealed-outbox-${stage}-service-blocked-${name}`),
         ...names.map((name) => `sealed-outbox-${stage}-service-queue-age-${name}`),
         ...consumers.map((name) => `sealed-outbox-${stage}-service-effect-age-${name}`),
+        ...consumers.map((name) => `sealed-outbox-${stage}-service-returned-${name}`),
         ...functions.flatMap((name) =>
           ['errors', 'throttles', 'duration'].map((what) => `sealed-outbox-${stage}-service-${what}-${name}`),
         ),
@@ -75,7 +76,10 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       /^((pending|parked|blocked|orphaned|held|gap)-.*|unroutable|canary-failed|branch-key-age|rewrap-lag|index-rotation-lag|erasures-unapplied|connections|oldest-transaction|snapshot-age|transaction-id-age|capacity)$/,
     ],
     // Nothing is written while nothing happens: by SQS of an idle queue, by Lambda of a function that is not called, by a function about what fails.
-    ['notBreaching', /^((dead-letters|queue-age|effect-age|errors|throttles|duration)-.*|kms-errors|erasure-rate)$/],
+    [
+      'notBreaching',
+      /^((dead-letters|queue-age|effect-age|returned|errors|throttles|duration)-.*|kms-errors|erasure-rate)$/,
+    ],
   ])('take missing measurements as %s, where that is right', (choice, names) => {
     const choosing = alarms.filter((alarm) => alarm['TreatMissingData'] === choice).map(nameOf);
     expect(choosing.filter((name) => !names.test(name))).toEqual([]);
@@ -212,6 +216,7 @@ describe.each(['dev', 'prod', 'local'] as const)('alarms of stage %s', (stage) =
       },
     ],
     ['effect-age-ledger', { MetricName: 'EffectAge', Threshold: stage === 'local' ? 10 : 900, Statistic: 'Maximum' }],
+    ['returned-ledger', { MetricName: 'Receives', Threshold: 3, Statistic: 'Maximum', Period: 300 }],
     ['branch-key-age', { MetricName: 'BranchKeyAge', Threshold: 97 * 86_400, Statistic: 'Maximum' }],
     ['rewrap-lag', { MetricName: 'RewrapLag', Threshold: 86_400, Statistic: 'Maximum' }],
     ['index-rotation-lag', { MetricName: 'IndexRotationLag', Threshold: 86_400, Statistic: 'Maximum' }],
@@ -265,7 +270,7 @@ it.each(['dev', 'prod'] as const)("watches the capacity of the cluster of stage 
 
 it('case 23: the alarms of stage prod are those that were seen to go off although no relay ever started, and for what is held', () => {
   const alarms = synthesise('prod').resources('AWS::CloudWatch::Alarm');
-  for (const [name, rule] of Object.entries({ ...LAG_RULES, ...HELD_RULES })) {
+  for (const [name, rule] of Object.entries({ ...LAG_RULES, ...HELD_RULES, ...RETURNED_RULES })) {
     const found = alarms.find(([, { Properties }]) => String(Properties['AlarmName']).endsWith(name));
     expect(ruleOf(found?.[1].Properties ?? {})).toEqual(rule);
   }

@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { probeHeld } from '../../functions/monitor/probe.ts';
 import { type AlarmState, evaluateAlarm } from '../../local/cloudwatch/alarm.ts';
 import type { Sample } from '../../local/cloudwatch/samples.ts';
-import { listHeld, skipHeld } from '../../shared/inbox/index.ts';
+import { eventConsumer, listHeld, skipHeld } from '../../shared/inbox/index.ts';
 import { counterConsumer, createEffects } from '../support/counter-consumer.ts';
 import { counterEnvelope } from '../support/counter-events.ts';
 import { testDatabase } from '../support/database.ts';
-import { HELD_RULES } from '../support/lag-rules.ts';
+import { HELD_RULES, RETURNED_RULES } from '../support/lag-rules.ts';
 import { recordingLog } from '../support/recorders.ts';
 import { drainOf, fifoRecord, invoke } from '../support/sqs-batch.ts';
 
@@ -61,6 +61,52 @@ describe('the alarms of a consumer, as deployed', () => {
     await skipHeld(operator, 'ledger', stranger?.eventId ?? '', 'no event of ours');
     await minute(3);
     expect(states).toEqual({ held: 'OK', gap: 'OK' });
+  });
+
+  it('go off within half an hour for messages that go back again and again, not for a few that do once, and end when they get through', async () => {
+    const samples: Sample[] = [];
+    let now = NOON;
+    let state: AlarmState = 'OK';
+    let away = false;
+    const pool = database.pool('sealed_ledger');
+    const { options } = counterConsumer({ name: 'returns', pool });
+    const returning = eventConsumer({
+      ...options,
+      pool: Object.assign(Object.create(pool), {
+        connect: async () =>
+          away ? Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' })) : pool.connect(),
+      }),
+      metrics: {
+        add: (name, unit, value) => {
+          if (name === 'Receives')
+            samples.push({ namespace: 'SealedOutbox', name, dimensions: {}, unit, value, at: now });
+        },
+      },
+    });
+    /** The queue gives the messages out again every three minutes. */
+    const receive = async (times: number, sent: readonly ReturnType<typeof message>[]): Promise<void> => {
+      for (let count = 1; count <= times; count += 1) {
+        const again = sent.map((record) => ({
+          ...record,
+          attributes: { ...record.attributes, ApproximateReceiveCount: `${count}` },
+        }));
+        const returned = await invoke(returning, again);
+        expect(returned).toHaveLength(away ? sent.length : 0);
+        now += 3 * MINUTE;
+        state = evaluateAlarm(RETURNED_RULES['returned-ledger'], samples, state, now).state;
+      }
+    };
+    await receive(1, [message(1)]);
+    away = true;
+    for (let sequence = 2; sequence < 10; sequence += 1) await receive(2, [message(sequence)]);
+    expect(state).toBe('OK');
+    const stuck = [message(2), message(3)];
+    await receive(7, stuck);
+    expect(state).toBe('ALARM');
+    away = false;
+    await receive(1, stuck);
+    await receive(10, [message(4)]);
+    expect(state).toBe('OK');
   });
 
   it('go off for a gap that stays open, not for one that closes in time', async () => {

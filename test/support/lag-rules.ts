@@ -12,6 +12,17 @@ export const HELD_RULES: Readonly<Record<'held-ledger' | 'gap-ledger', AlarmRule
   'gap-ledger': { ...rule(900), missingData: 'ignore' },
 };
 
+/** The alarm that sees messages go back again and again, likewise. */
+export const RETURNED_RULES: Readonly<Record<'returned-ledger', AlarmRule>> = {
+  'returned-ledger': {
+    ...rule(3),
+    periodSeconds: 300,
+    evaluationPeriods: 6,
+    datapointsToAlarm: 2,
+    missingData: 'notBreaching',
+  },
+};
+
 function rule(threshold: number): AlarmRule {
   return {
     periodSeconds: 60,
