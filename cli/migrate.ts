@@ -6,6 +6,7 @@ import {
   clientConfig,
   databaseConfig,
   ensureLogins,
+  isLogin,
   type Login,
   type LoginAuth,
   migrate,
@@ -91,11 +92,14 @@ function loginsOf(json: string): readonly GivenLogin[] {
     value = undefined;
   }
   const whole = (it: unknown): it is GivenLogin => {
-    const { user, roles, vault } = (it ?? {}) as Partial<GivenLogin>;
-    return typeof user === 'string' && Array.isArray(roles) && (vault === undefined || isVaultAccess(vault));
+    if (!isLogin(it)) return false;
+    const { vault } = it as Login & { readonly vault?: unknown };
+    return vault === undefined || isVaultAccess(vault);
   };
   if (Array.isArray(value) && value.every(whole)) return value;
-  throw new Error('--logins is no JSON list of {"user","roles","connections","vault"}.');
+  throw new Error(
+    '--logins is no JSON list of {"user","roles","connections","vault"}; connections is a whole number from 1.',
+  );
 }
 
 async function run({ print, ...also }: Arguments): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Login } from '../../shared/database/index.ts';
+import { isLogin, type Login } from '../../shared/database/index.ts';
 import { SealedOutboxError } from '../../shared/errors/index.ts';
 import { isVaultAccess, type VaultAccess } from '../../shared/sealing/index.ts';
 
@@ -19,7 +19,7 @@ export function loginsFrom(variable: string | undefined): readonly FunctionLogin
   } catch {
     value = undefined;
   }
-  if (!Array.isArray(value) || !value.every(isLogin)) {
+  if (!Array.isArray(value) || !value.every(isFunctionLogin)) {
     throw new SealedOutboxError(
       'LOGINS_SETTING',
       'DATABASE_LOGINS must be a JSON list of {"user", "roles", "connections"?, "vault"?}: nothing was migrated. The deployment writes it.',
@@ -28,13 +28,8 @@ export function loginsFrom(variable: string | undefined): readonly FunctionLogin
   return value;
 }
 
-function isLogin(value: unknown): value is FunctionLogin {
-  if (typeof value !== 'object' || value === null) return false;
-  const { user, roles, connections, vault } = value as Record<string, unknown>;
-  const limited = connections === undefined || (Number.isInteger(connections) && Number(connections) >= 1);
-  return limited && typeof user === 'string' && areNames(roles) && (vault === undefined || isVaultAccess(vault));
-}
-
-function areNames(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((name) => typeof name === 'string');
+function isFunctionLogin(value: unknown): value is FunctionLogin {
+  if (!isLogin(value)) return false;
+  const { vault } = value as Login & { readonly vault?: unknown };
+  return vault === undefined || isVaultAccess(vault);
 }

@@ -1,6 +1,6 @@
 export { recordCluster } from './cluster.ts';
 export { clientConfig, type DatabaseConfig, databaseConfig, DatabaseConfigError, poolSize } from './config.ts';
-export { ensureLogins, type Login, type LoginAuth } from './logins.ts';
+export { ensureLogins, isLogin, type Login, type LoginAuth } from './logins.ts';
 export { alone, migrate, type MigrationReport, migrationScript, pendingMigrations } from './migrate.ts';
 export { type Migration, MigrationError, readMigrations } from './migration-files.ts';
 export { createPool, type PoolOptions } from './pool.ts';

@@ -10,6 +10,14 @@ export interface Login {
   readonly connections?: number;
 }
 
+/** Whether a value has the form of a login; not whether its names are names. */
+export function isLogin(value: unknown): value is Login {
+  if (typeof value !== 'object' || value === null) return false;
+  const { user, roles, connections } = value as Record<string, unknown>;
+  const limited = connections === undefined || (Number.isInteger(connections) && Number(connections) >= 1);
+  return limited && typeof user === 'string' && Array.isArray(roles) && roles.every((role) => typeof role === 'string');
+}
+
 /** How logins prove who they are: RDS's IAM tokens, or (on this machine only) a password that they share. */
 export type LoginAuth = { readonly auth: 'iam' } | { readonly auth: 'password'; readonly password: string };
 

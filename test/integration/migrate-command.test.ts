@@ -31,6 +31,8 @@ const env = {
   DATABASE_PASSWORD: password,
 };
 
+const connecting = (limit: string): string => `[{"user":"a","roles":["outbox_writer"],"connections":${limit}}]`;
+
 describe('npm run migrate', () => {
   it('prints what is pending, applies it once, and then finds nothing to do', async () => {
     const client = await database.client('sealed_migrator');
@@ -92,7 +94,9 @@ describe('npm run migrate', () => {
       await client.query(`drop role if exists ${user}`);
     }
     expect(await command(['--logins', logins], env)).toMatchObject({ code: 2 });
-    expect(await command(['--print', '--logins', '[{"user":7}]'], env)).toMatchObject({ code: 2 });
+    for (const wrong of ['[{"user":7}]', connecting('"x"'), connecting('0'), connecting('1.5'), connecting('null')]) {
+      expect(await command(['--print', '--logins', wrong], env)).toMatchObject({ code: 2, stdout: '' });
+    }
   });
 
   it('prints the classes of sealed data that a login is given, and takes others away', async () => {

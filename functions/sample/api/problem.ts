@@ -1,6 +1,6 @@
 import { SealedOutboxError } from '../../../shared/errors/index.ts';
 import type { Violation } from '../../../shared/events/index.ts';
-import { KeysNotPreparedError, SealingError, SealingRefusedError } from '../../../shared/sealing/index.ts';
+import { KeysNotPreparedError, sealingAnswer, SealingRefusedError } from '../../../shared/sealing/index.ts';
 
 /** The kinds of problem that this API answers with (RFC 9457); the name is the last part of `type`. */
 const KINDS = {
@@ -41,11 +41,9 @@ export class ProblemError extends SealedOutboxError {
   }
 }
 
-/** How long a caller should wait where the database, the vault or KMS is away or overloaded. Seconds. */
-const RETRY_AFTER = { 'retry-after': '5' };
-
-export function unavailable(detail: string, cause: unknown): ProblemError {
-  return new ProblemError('unavailable', detail, { headers: RETRY_AFTER, cause });
+/** @param retryAfter how long a caller should wait where something is away or overloaded. Seconds */
+export function unavailable(detail: string, cause: unknown, retryAfter = 5): ProblemError {
+  return new ProblemError('unavailable', detail, { headers: { 'retry-after': String(retryAfter) }, cause });
 }
 
 /** What is answered where personal data could not be sealed or opened; undefined for all other errors. */
@@ -56,12 +54,18 @@ export function sealingProblem(error: unknown): ProblemError | undefined {
       cause: error,
     });
   }
+  // This API names the persons of each request itself: what is missing has become too old under way.
   if (error instanceof KeysNotPreparedError) {
     return unavailable('The request took too long. Repeat it with the same key.', error);
   }
-  if (!(error instanceof SealingError)) return undefined;
-  return error.code === 'SEALING_THROTTLED' || error.code === 'SEALING_UNAVAILABLE'
-    ? unavailable('The keys of personal data cannot be reached. Repeat the request with the same key.', error)
+  const answer = sealingAnswer(error);
+  if (answer === null) return undefined;
+  return answer.status === 503
+    ? unavailable(
+        'The keys of personal data cannot be used now. Repeat the request with the same key.',
+        error,
+        answer.retryAfter,
+      )
     : new ProblemError('internal', 'Personal data could not be sealed or opened. The failure was logged.', {
         cause: error,
       });

@@ -345,31 +345,31 @@ describe('the kept answer of a request', () => {
 describe('when keys cannot be loaded', () => {
   const failing = (code: SealingErrorCode) => Object.assign(fakeKms(), { failure: code });
 
-  it.each<SealingErrorCode>(['SEALING_THROTTLED', 'SEALING_UNAVAILABLE'])(
-    '%s: asks the caller to come back, and writes nothing',
-    async (code) => {
-      const id = await issue();
-      const key = v7();
-      const away = coldApi(failing(code));
-      const replies = [
-        await away.post('/invoices', invoiceOrder(v7()), { 'idempotency-key': key }),
-        await away.call('GET', `/invoices/${id}`),
-      ];
-      for (const reply of replies) {
-        expect(reply).toMatchObject({
-          status: 503,
-          headers: { 'retry-after': '5' },
-          body: { type: '/problems/unavailable' },
-        });
-      }
-      expect((await owner.query('select from sample.idempotency where key = $1', [key])).rowCount).toBe(0);
-      expect(away.log.join('')).toContain(code);
-      expect((await api.post('/invoices', invoiceOrder(v7()), { 'idempotency-key': key })).status).toBe(201);
-    },
-  );
+  it.each<[SealingErrorCode, string]>([
+    ['SEALING_THROTTLED', '5'],
+    ['SEALING_UNAVAILABLE', '5'],
+    ['SEALING_KEY_DISABLED', '60'],
+  ])('%s: asks the caller to come back, and writes nothing', async (code, retryAfter) => {
+    const id = await issue();
+    const key = v7();
+    const away = coldApi(failing(code));
+    const replies = [
+      await away.post('/invoices', invoiceOrder(v7()), { 'idempotency-key': key }),
+      await away.call('GET', `/invoices/${id}`),
+    ];
+    for (const reply of replies) {
+      expect(reply).toMatchObject({
+        status: 503,
+        headers: { 'retry-after': retryAfter },
+        body: { type: '/problems/unavailable' },
+      });
+    }
+    expect((await owner.query('select from sample.idempotency where key = $1', [key])).rowCount).toBe(0);
+    expect(away.log.join('')).toContain(code);
+    expect((await api.post('/invoices', invoiceOrder(v7()), { 'idempotency-key': key })).status).toBe(201);
+  });
 
   it.each<SealingErrorCode>([
-    'SEALING_KEY_DISABLED',
     'SEALING_DENIED',
     'SEALING_KEY_UNKNOWN',
     'SEALING_TAMPERED',
