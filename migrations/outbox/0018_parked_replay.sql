@@ -140,21 +140,24 @@ begin
 end
 $$;
 
--- As apply_parking with three arguments, for a replay.
-create function outbox.apply_replay_parking(number integer, keys uuid[], at_most integer) returns table (key uuid, more boolean)
+-- As apply_parking with four arguments, for a replay.
+create function outbox.apply_replay_parking(number integer, keys uuid[], reached bigint[], at_most integer)
+returns table (key uuid, more boolean, reached_now bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_mergejoin = off set enable_hashjoin = off
 set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_variable
 declare
   head record;
+  slice record;
   ordered boolean;
   room integer := at_most;
-  changed integer;
 begin
   select t.ordered into strict ordered
     from outbox.replay r join outbox.destination t on t.number = r.destination where r.number = apply_replay_parking.number;
-  for key in select k from unnest(keys) as u (k) group by k order by get_byte(uuid_send(k), 0) & 63, k loop
+  for key, reached_now in
+    select k, max(r) from unnest(keys, reached) as u (k, r) group by k order by get_byte(uuid_send(k), 0) & 63, k
+  loop
     more := room <= 0;
     if more then
       return next;
@@ -197,20 +200,24 @@ begin
       perform outbox.set_aside(head.position, head.last_error);
       room := room - 1;
     else
-      update outbox.delivery d
-         set state = 'blocked'
-       where d.state = 'pending'
-         and d.position = any (array(
-           select l.position
-             from outbox.delivery l
-            where l.replay = apply_replay_parking.number and l.replay > 0 and l.aggregate_key = key
-              and l.state in ('pending', 'parked', 'blocked') and l.state = 'pending' and l.sequence > head.sequence
-            order by l.replay, l.aggregate_key, l.sequence
-            limit room));
-      get diagnostics changed = row_count;
-      room := room - changed;
+      with changed as (
+        update outbox.delivery d
+           set state = 'blocked'
+         where d.state = 'pending'
+           and d.position = any (array(
+             select l.position
+               from outbox.delivery l
+              where l.replay = apply_replay_parking.number and l.replay > 0 and l.aggregate_key = key
+                and l.state in ('pending', 'parked', 'blocked') and l.state = 'pending'
+                and l.sequence > greatest(reached_now, head.sequence)
+              order by l.replay, l.aggregate_key, l.sequence
+              limit room))
+        returning d.sequence)
+      select count(*) as blocked, max(c.sequence) as reached into slice from changed c;
+      room := room - slice.blocked;
       more := room <= 0;
       if more then
+        reached_now := coalesce(slice.reached, reached_now);
         return next;
       end if;
     end if;
@@ -222,7 +229,7 @@ $$;
 create or replace function outbox.apply_replay_parking(number integer, keys uuid[]) returns setof uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 begin atomic
-  select p.key from outbox.apply_replay_parking(number, keys, 2147483647) p;
+  select p.key from outbox.apply_replay_parking(number, keys, array_fill(null::bigint, array[cardinality(keys)]), 2147483647) p;
 end;
 
 -- As before, and: what is blocked behind nothing is let go, where nothing is parked and nothing pending any more. A relay that was frozen may have sent a head that another
@@ -269,4 +276,4 @@ begin
 end
 $$;
 
-grant execute on function outbox.apply_replay_parking(integer, uuid[], integer), outbox.next_replay(smallint) to outbox_relay;
+grant execute on function outbox.apply_replay_parking(integer, uuid[], bigint[], integer), outbox.next_replay(smallint) to outbox_relay;

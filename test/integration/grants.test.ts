@@ -187,7 +187,7 @@ const REPLAYING = [
   'select outbox.plan_replay(1)',
   'select outbox.finish_replay(1)',
   `select outbox.apply_replay_parking(1, '{}')`,
-  `select outbox.apply_replay_parking(1, '{}', 1)`,
+  `select outbox.apply_replay_parking(1, '{}', '{}', 1)`,
   `select outbox.next_replay(1::smallint)`,
 ];
 const RETURNING = [`select outbox.return_events(1, '[]')`, 'select outbox.end_returning(1)'];

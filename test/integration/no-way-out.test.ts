@@ -97,15 +97,15 @@ describe('much that waits at a destination without a way out', () => {
       `update outbox.delivery d set state = 'parked' from outbox.destination g
         where g.number = d.destination and g.name = 'old' and d.sequence = 1 returning d.destination, d.aggregate_key as key`,
     );
-    let keys = found.map(({ key }) => key);
+    let keys = found.map(({ key }) => ({ key, reached: null }));
     const [{ destination }] = found;
     for (let blocked = 0; keys.length > 0;) {
-      const { rows } = await relay.query('select key, more from outbox.apply_parking($1, $2, 2000)', [
-        destination,
-        keys,
-      ]);
+      const { rows } = await relay.query(
+        'select key, more, reached_now as reached from outbox.apply_parking($1, $2, $3, 2000)',
+        [destination, keys.map(({ key }) => key), keys.map(({ reached }) => reached)],
+      );
       expect(rows.every(({ more }) => more)).toBe(true);
-      keys = rows.map(({ key }) => key);
+      keys = rows as typeof keys;
       const { rows: states } = await owner.query(
         `select sum(c.blocked)::int as blocked, bool_and(coalesce(c.highest < c.pending, true)) as lowest
            from (select count(*) filter (where state = 'blocked') as blocked, max(sequence) filter (where state = 'blocked') as highest,

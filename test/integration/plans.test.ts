@@ -106,6 +106,64 @@ describe.each(STATISTICS)('with statistics %s', (_what, before, after) => {
   });
 });
 
+describe.each(STATISTICS)('what is parked, with statistics %s', (_what, before, after) => {
+  beforeEach(async () => {
+    const superuser = await database.superuser();
+    await superuser.query('alter table outbox.delivery set (autovacuum_enabled = off)');
+    await superuser.query('alter table outbox.event set (autovacuum_enabled = off)');
+    for (const sql of before) await superuser.query(sql);
+    await bulkLoad(owner, 3_000);
+    await bulkLoad(owner, 1_000, { aggregates: 1, prefix: 'long' });
+    for (const sql of after) await superuser.query(sql);
+    await superuser.end();
+  });
+
+  it('like case 27: a slice is blocked behind a head by what it blocks, however much waits or is blocked there', async () => {
+    const { rows } = await owner.query(
+      `update outbox.delivery set state = 'parked' from outbox.event e
+        where e.id = event_id and e.aggregate_id like 'long%' and delivery.sequence = 1
+        returning destination, aggregate_key as key`,
+    );
+    const [{ destination: number, key }] = rows;
+    let reached: string | null = null;
+    for (let slice = 0; slice < 3; slice += 1) {
+      const { result, visits } = await visitsOf(relay, () =>
+        relay.query('select more, reached_now as reached from outbox.apply_parking($1, $2, $3, 200)', [
+          number,
+          [key],
+          [reached],
+        ]),
+      );
+      expect(result.rows).toEqual([{ more: true, reached: `${1 + (slice + 1) * 200}` }]);
+      // The head, the first behind it, and the slice.
+      expect(visits).toEqual({
+        sequentialScans: 0,
+        pending: 0,
+        chain: expect.toSatisfy((read: number) => read <= 205),
+      });
+      reached = result.rows[0].reached;
+    }
+  });
+
+  it('like case 27: a replay that waits for a person is passed over without reading what waits', async () => {
+    const replayed = { destination: 'queue', scope: { aggregateType: 'thing' }, perSecond: 1_000 };
+    const number = await startReplay(database.pool('sealed_operator'), replayed, 'test');
+    await owner.query('update outbox.replay set planned_at = now()');
+    await owner.query(
+      `insert into outbox.delivery (event_id, destination, partition, replay, aggregate_key, sequence, bytes, state)
+       select event_id, destination, partition, $1, aggregate_key, sequence, bytes,
+              case when sequence = 1 then 'parked' else 'blocked' end::outbox.delivery_state
+         from outbox.delivery where replay = 0`,
+      [number],
+    );
+    const { result, visits } = await visitsOf(relay, () =>
+      relay.query('select number from outbox.next_replay($1)', [1]),
+    );
+    expect(result.rows).toEqual([]);
+    expect(visits).toMatchObject({ sequentialScans: 0 });
+  });
+});
+
 describe('a step of planning a replay', () => {
   it('reads nothing of a live backlog that the planner does not know of', async () => {
     const superuser = await database.superuser();

@@ -139,7 +139,7 @@ function table(clock: MovedClock): Table {
     for (const key of keys as string[]) {
       const [head, ...others] = rows.filter((row) => row.delivery.key === key && !out(row));
       if (head?.state === 'parked') for (const row of others) if (row.state === 'pending') row.state = 'blocked';
-      if (head !== undefined && head.state !== 'parked') again.push({ key, more: false });
+      if (head !== undefined && head.state !== 'parked') again.push({ key, more: false, reached: null });
     }
     return again;
   }

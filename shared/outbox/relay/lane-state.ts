@@ -76,8 +76,8 @@ export interface Lane extends LaneContext {
   pollMs: number;
   /** Whether the last scan met the end of what there is. */
   exhausted: boolean;
-  /** Keys of parked heads behind which not everything is blocked yet. */
-  readonly parking: Set<string>;
+  /** Keys of parked heads behind which not everything is blocked yet; up to which sequence it is. */
+  readonly parking: Map<string, string | null>;
   done: Settled[];
   doneSince: number;
   writing: Promise<void> | undefined;
@@ -107,12 +107,12 @@ export function settleLater(
  * leaves pending ones behind a parked head: the next walk meets them.
  */
 export async function applyParking(lane: Lane, keys: readonly string[]): Promise<void> {
-  const all = new Set([...lane.parking, ...keys]);
+  const all = new Map([...keys.map((key): [string, null] => [key, null]), ...lane.parking]);
   if (all.size === 0) return;
   lane.parking.clear();
-  for (const { key, more } of await lane.work.applyParking(lane.db, lane.destination, [...all])) {
+  for (const { key, more, reached } of await lane.work.applyParking(lane.db, lane.destination, all)) {
     // Another relay may have published the head just before: then nothing was blocked, and nobody else would look at what follows it.
-    if (more) lane.parking.add(key);
+    if (more) lane.parking.set(key, reached);
     else lane.backlog.wanted.add(key);
   }
 }

@@ -29,7 +29,7 @@ export async function runLane(context: LaneContext): Promise<void> {
     scanAt: 0,
     pollMs: POLL_MS.least,
     exhausted: false,
-    parking: new Set(),
+    parking: new Map(),
     done: [],
     doneSince: 0,
     writing: undefined,

@@ -78,11 +78,10 @@ export function replayWork(number: number, clock: Clock): ReplayWork {
         ? cursor
         : { ...cursor, position: scan.rows >= page && scan.position !== null ? scan.position : LAST },
     async applyParking(db, _, keys) {
-      const { rows } = await db.query('select key, more from outbox.apply_replay_parking($1, $2, $3)', [
-        number,
-        keys,
-        PARKING_ROWS,
-      ]);
+      const { rows } = await db.query(
+        'select key, more, reached_now as reached from outbox.apply_replay_parking($1, $2, $3, $4)',
+        [number, [...keys.keys()], [...keys.values()], PARKING_ROWS],
+      );
       return rows as Parking[];
     },
   };

@@ -8,14 +8,23 @@ export interface Work {
   find(db: Queryable, request: FindRequest): Promise<FindResult>;
   /** From where the next scan walks on. */
   advance(cursor: Cursor, scan: Scan, page: number): Cursor;
-  /** Does what the policy says of parked heads, `PARKING_ROWS` rows at most. Keys of which nothing is left to do are not in the answer. */
-  applyParking(db: Queryable, destination: InstalledDestination, keys: readonly string[]): Promise<readonly Parking[]>;
+  /**
+   * Does what the policy says of parked heads, `PARKING_ROWS` rows at most. Keys of which nothing is left to do are not in the answer.
+   *
+   * @param keys each with the sequence up to which all is blocked behind its head, as the call before answered; null where there was none
+   */
+  applyParking(
+    db: Queryable,
+    destination: InstalledDestination,
+    keys: ReadonlyMap<string, string | null>,
+  ): Promise<readonly Parking[]>;
 }
 
 /** `more`: this has more to do of the key. Else the key has to be looked up again. */
 export interface Parking {
   readonly key: string;
   readonly more: boolean;
+  readonly reached: string | null;
 }
 
 /** Rows that one statement blocks. It takes about 0.2 s, in which the other destinations wait for the connection; of 2,000 they wait less, and all of it takes longer. */
@@ -25,11 +34,10 @@ export const LIVE: Work = {
   find,
   advance: advanceCursor,
   async applyParking(db, destination, keys) {
-    const { rows } = await db.query('select key, more from outbox.apply_parking($1, $2, $3)', [
-      destination.number,
-      keys,
-      PARKING_ROWS,
-    ]);
+    const { rows } = await db.query(
+      'select key, more, reached_now as reached from outbox.apply_parking($1, $2, $3, $4)',
+      [destination.number, [...keys.keys()], [...keys.values()], PARKING_ROWS],
+    );
     return rows as Parking[];
   },
 };
