@@ -1,13 +1,13 @@
 import { Duration } from 'aws-cdk-lib';
 import { type Alarm, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import { Construct } from 'constructs';
-import type { EventQueue } from './event-queue.ts';
+import type { IEventQueue } from './event-queue.ts';
 import { METRIC_NAMESPACE } from './outbox.ts';
 import { PERSISTENT, runbookAlarms, type RunbookAlarmsProps, SILENCE_IS_FINE } from './runbook-alarms.ts';
 
 export interface ConsumerAlarmsProps extends RunbookAlarmsProps {
   /** Queues whose messages may not get old: a name, and the queue. */
-  readonly queues: Readonly<Record<string, EventQueue>>;
+  readonly queues: Readonly<Record<string, IEventQueue>>;
   /** Names of the consumers whose effects may not be late. */
   readonly consumers: readonly string[];
   /** A message that waits longer in its queue is late. Default: 10 minutes, well below the hours after which it is a dead letter. */

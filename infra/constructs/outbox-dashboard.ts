@@ -18,7 +18,7 @@ import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
 import { effectAgeOf, receivesOf } from './consumer-alarms.ts';
 import { databaseMetric, type ScalingCluster } from './database-alarms.ts';
-import type { EventQueue } from './event-queue.ts';
+import type { IEventQueue } from './event-queue.ts';
 import type { Janitor } from './janitor.ts';
 import { METRIC_NAMESPACE, type Outbox } from './outbox.ts';
 
@@ -27,7 +27,7 @@ export interface OutboxDashboardProps {
   /** Shown first, the raised ones before the others. At most 100, which is what CloudWatch shows in one place. */
   readonly alarms: readonly Alarm[];
   /** Queues by name, with their dead letters. */
-  readonly queues: Readonly<Record<string, EventQueue>>;
+  readonly queues: Readonly<Record<string, IEventQueue>>;
   /** Names of the consumers. */
   readonly consumers: readonly string[];
   /** Functions by name. */
@@ -137,7 +137,7 @@ function sinceWhen({ outbox, queues, consumers }: OutboxDashboardProps): IWidget
   const { destinations, installation } = outbox;
   const byDestination = (of: (destination: string) => Metric): IMetric[] =>
     destinations.map((it) => of(it).with({ label: it }));
-  const byQueue = (of: (queue: EventQueue, name: string) => IMetric): IMetric[] =>
+  const byQueue = (of: (queue: IEventQueue, name: string) => IMetric): IMetric[] =>
     Object.entries(queues).map(([name, queue]) => of(queue, name));
   return [
     heading('## Since when?'),
@@ -237,7 +237,7 @@ function why({ outbox, functions, janitor, cluster }: OutboxDashboardProps): IWi
   ];
 }
 
-const visible = (queue: EventQueue['deadLetterQueue'], label: string): IMetric =>
+const visible = (queue: IEventQueue['deadLetterQueue'], label: string): IMetric =>
   queue.metricApproximateNumberOfMessagesVisible({ period: MINUTE, statistic: Stats.MAXIMUM, label });
 
 function summed(

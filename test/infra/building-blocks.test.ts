@@ -7,17 +7,22 @@ import { EventBus } from 'aws-cdk-lib/aws-events';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { DatabaseCluster, DatabaseInstance } from 'aws-cdk-lib/aws-rds';
+import { Topic } from 'aws-cdk-lib/aws-sns';
 import { type IQueue, Queue } from 'aws-cdk-lib/aws-sqs';
 import { describe, expect, it } from 'vitest';
 import {
   connectionTo,
+  ConsumerAlarms,
   type DatabaseConnection,
   EventApi,
   EventConsumer,
   type EventConsumerProps,
   ErasureLog,
   EventQueue,
+  Janitor,
+  Operator,
   Outbox,
+  OutboxAlarms,
   OutboxDatabase,
   type OutboxDatabaseProps,
   type OutboxProps,
@@ -64,6 +69,33 @@ function functionOf(template: Template, service: string): Resource {
   );
   return found!;
 }
+
+it('the stack of docs/library.md, on queues of somebody else: pruned, operated and watched', () => {
+  const { stack, database: theirs, queue, bus } = mine();
+  const database = theirs();
+  const shipping = EventQueue.existing({
+    queue: queue('shipping.fifo'),
+    deadLetterQueue: queue('shipping-dead.fifo'),
+    visibilityTimeout: Duration.minutes(3),
+  });
+  const outbox = new Outbox(stack, 'Outbox', { database, destinations: { shipping, all: bus } });
+  const { installation } = outbox;
+  const keys = new SealingKeys(stack, 'Keys', { vaultName: 'shop' });
+  const janitor = new Janitor(stack, 'Janitor', {
+    installation,
+    database,
+    keep: { outbox: Duration.days(14), inbox: Duration.days(35) },
+    sealing: { keys, rotates: ['contact'] },
+  });
+  new Operator(stack, 'Operator', { installation, database, queues: { shipping }, vault: true });
+  const watched = { queues: { shipping }, consumers: ['shipping'], topic: new Topic(stack, 'Topic') };
+  new OutboxAlarms(stack, 'Alarms', { outbox, janitor, ...watched });
+  const { alarms } = new ConsumerAlarms(stack, 'ConsumerAlarms', { installation, ...watched });
+  expect(outbox.destinations).toEqual(['shipping', 'all']);
+  expect(alarms.map(({ node }) => node.id)).toEqual(['queue-age-shipping', 'effect-age-shipping', 'returned-shipping']);
+  const template = Template.fromStack(stack);
+  for (const name of ['relay', 'monitor', 'janitor', 'operator']) expect(functionOf(template, name)).toBeDefined();
+});
 
 describe('an outbox on queues and a bus that are there already', () => {
   const outbox = (destinations: (of: ReturnType<typeof mine>) => OutboxProps['destinations']) => {
