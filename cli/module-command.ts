@@ -10,6 +10,11 @@ export interface ModuleCommand {
   run(module: string, file: string | undefined, values: Readonly<Record<string, unknown>>): Promise<number>;
 }
 
+/** Whether this process can import TypeScript: Node.js can by itself from 22.18 and 23.6 on. */
+function readsTypeScript(): boolean {
+  return Boolean((process.features as { readonly typescript?: unknown }).typescript);
+}
+
 /** Reads the words and runs the command. @returns the exit code: 2 for wrong use */
 export async function runModuleCommand(argv: readonly string[], command: ModuleCommand): Promise<number> {
   let args;
@@ -28,6 +33,12 @@ export async function runModuleCommand(argv: readonly string[], command: ModuleC
   if (module === undefined || rest.length > 0) {
     console.error(command.help);
     return 2;
+  }
+  if (/\.[cm]?ts$/.test(module) && !readsTypeScript()) {
+    console.error(
+      `Node.js ${process.version} does not read TypeScript, which ${module} is. Nothing was written. Use 22.18 and later for this command, or name a compiled module.`,
+    );
+    return 1;
   }
   try {
     return await command.run(module, file, args.values);
