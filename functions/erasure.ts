@@ -8,8 +8,8 @@ import {
   personErased,
   type Subject,
 } from '../shared/sealing/index.ts';
-import { emfMetrics } from '../shared/telemetry/index.ts';
 import { type FunctionKeys, KeyringConfigError } from './keyring.ts';
+import { functionMetrics } from './metrics.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -51,11 +51,7 @@ export function functionErasure(
   }
   const delay = env['ERASURE_DELAY_SECONDS'] ?? '0';
   if (!/^[0-9]{1,8}$/.test(delay)) throw new KeyringConfigError('ERASURE_DELAY_SECONDS must be whole seconds.');
-  const metrics = emfMetrics({
-    dimensions: { Installation: env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
-    write: (line) => process.stdout.write(`${line}\n`),
-    now: Date.now,
-  });
+  const metrics = functionMetrics(env);
   return createErasure({
     ...declared,
     name,

@@ -13,9 +13,10 @@ import {
   s3ErasureLog,
   type VaultPool,
 } from '../shared/sealing/index.ts';
-import { emfMetrics, type Metrics } from '../shared/telemetry/index.ts';
+import type { Metrics } from '../shared/telemetry/index.ts';
 import { kmsCalls } from './kms.ts';
 import { s3Calls } from './s3.ts';
+import { functionMetrics } from './metrics.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -96,11 +97,7 @@ export function functionKeys(pool: VaultPool, env: Environment = process.env): F
     maxAttempts: 1,
     requestHandler: { connectionTimeout: 2_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   });
-  const metrics = emfMetrics({
-    dimensions: { Installation: env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
-    write: (line) => process.stdout.write(`${line}\n`),
-    now: Date.now,
-  });
+  const metrics = functionMetrics(env);
   const kms = withErrorsCounted(kmsKeys({ client, keyArn }), metrics);
   const erasures = place && logAt(place, env);
   return {

@@ -6,20 +6,16 @@ import { SealedOutboxError } from '../../shared/errors/index.ts';
 import { inboxWalks } from '../../shared/inbox/index.ts';
 import { outboxWalks, systemClock } from '../../shared/outbox/index.ts';
 import { runJanitor, type Walk, walkOfFunction, type WalkReport } from '../../shared/retention/index.ts';
-import { emfMetrics } from '../../shared/telemetry/index.ts';
 import { openArchive } from '../archive.ts';
 import { janitorConfig } from './config.ts';
 import { openErasures } from './erasures.ts';
 import { keyRequest, lookAfterKeys } from './keys.ts';
+import { functionMetrics } from '../metrics.ts';
 
 const log = new Logger();
 const config = janitorConfig(process.env);
 const database = databaseConfig(process.env);
-const metrics = emfMetrics({
-  dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
-  write: (line) => process.stdout.write(`${line}\n`),
-  now: Date.now,
-});
+const metrics = functionMetrics();
 
 /** A page takes far less; a statement that hangs ends with a log line and not with the function. */
 const STATEMENT_MS = 20_000;

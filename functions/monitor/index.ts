@@ -1,18 +1,14 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import pg from 'pg';
 import { clientConfig, databaseConfig } from '../../shared/database/index.ts';
-import { emfMetrics } from '../../shared/telemetry/index.ts';
 import { probe, probeDatabase, probeHeld } from './probe.ts';
+import { functionMetrics } from '../metrics.ts';
 
 const log = new Logger();
 const database = databaseConfig(process.env);
 /** False where consumers have a database of their own. */
 const inbox = process.env['MONITOR_INBOX'] !== 'false';
-const metrics = emfMetrics({
-  dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'unnamed' },
-  write: (line) => process.stdout.write(`${line}\n`),
-  now: Date.now,
-});
+const metrics = functionMetrics();
 
 /** Below the function's time-out of 30 s, so that a probe that hangs ends with a log line. Milliseconds. */
 const QUERY_MS = 15_000;

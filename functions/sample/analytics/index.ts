@@ -1,10 +1,10 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { createPool, databaseConfig, poolSize } from '../../../shared/database/index.ts';
 import { eventConsumer } from '../../../shared/inbox/index.ts';
-import { emfMetrics } from '../../../shared/telemetry/index.ts';
 import { analytics } from '../catalogue/consumers.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { handlers } from './handlers.ts';
+import { functionMetrics } from '../../metrics.ts';
 
 const log = new Logger();
 
@@ -15,9 +15,5 @@ export const handler = eventConsumer({
   handlers,
   pool: createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: analytics.name, log }),
   log,
-  metrics: emfMetrics({
-    dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'local' },
-    write: (line) => process.stdout.write(`${line}\n`),
-    now: Date.now,
-  }),
+  metrics: functionMetrics(),
 });

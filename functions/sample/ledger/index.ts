@@ -1,11 +1,11 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { createPool, databaseConfig, poolSize } from '../../../shared/database/index.ts';
 import { eventConsumer } from '../../../shared/inbox/index.ts';
-import { emfMetrics } from '../../../shared/telemetry/index.ts';
 import { functionKeyring } from '../../keyring.ts';
 import { ledger } from '../catalogue/consumers.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { namingHandlers } from './handlers.ts';
+import { functionMetrics } from '../../metrics.ts';
 
 const log = new Logger();
 const pool = createPool(databaseConfig(process.env), { max: poolSize(process.env), applicationName: ledger.name, log });
@@ -17,9 +17,5 @@ export const handler = eventConsumer({
   handlers: namingHandlers(functionKeyring(pool)),
   pool,
   log,
-  metrics: emfMetrics({
-    dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'local' },
-    write: (line) => process.stdout.write(`${line}\n`),
-    now: Date.now,
-  }),
+  metrics: functionMetrics(),
 });

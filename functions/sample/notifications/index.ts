@@ -1,12 +1,12 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { createPool, databaseConfig, poolSize } from '../../../shared/database/index.ts';
 import { eventConsumer } from '../../../shared/inbox/index.ts';
-import { emfMetrics } from '../../../shared/telemetry/index.ts';
 import { functionKeyring } from '../../keyring.ts';
 import { notifications } from '../catalogue/consumers.ts';
 import { catalogue } from '../catalogue/index.ts';
 import { notificationHandlers } from './handlers.ts';
 import { mailClient } from './mail-client.ts';
+import { functionMetrics } from '../../metrics.ts';
 
 const log = new Logger();
 const pool = createPool(databaseConfig(process.env), {
@@ -26,9 +26,5 @@ export const handler = eventConsumer({
   opens: ['contact'],
   pool,
   log,
-  metrics: emfMetrics({
-    dimensions: { Installation: process.env['OUTBOX_INSTALLATION'] ?? 'local' },
-    write: (line) => process.stdout.write(`${line}\n`),
-    now: Date.now,
-  }),
+  metrics: functionMetrics(),
 });

@@ -19,7 +19,7 @@ describe('a command on a module', () => {
   ])('%s, where Node.js reads TypeScript: %s', async (module, typescript, code) => {
     Object.defineProperty(features, 'typescript', { value: typescript, configurable: true });
     const said = vi.spyOn(console, 'error').mockReturnValue();
-    const run = vi.fn(async () => 0);
+    const run = vi.fn<() => Promise<number>>(async () => 0);
     expect(await runModuleCommand([module], { help: 'help', run })).toBe(code);
     expect(run).toHaveBeenCalledTimes(code === 0 ? 1 : 0);
     if (code === 1) expect(said.mock.calls.join('')).toMatch(/does not read TypeScript.*22\.18.*compiled/s);
