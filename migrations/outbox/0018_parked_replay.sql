@@ -54,6 +54,24 @@ begin
 end
 $$;
 
+-- As before, of a replay too.
+create or replace function outbox.is_behind_parked(d outbox.delivery) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+begin
+  return (select g.ordered from outbox.destination g where g.number = d.destination)
+     and case when d.replay = 0
+           then exists (
+             select from outbox.delivery l
+              where l.destination = d.destination and l.aggregate_key = d.aggregate_key and l.replay = 0
+                and l.state = 'parked' and l.sequence < d.sequence)
+           else exists (
+             select from outbox.delivery l
+              where l.replay = d.replay and l.replay > 0 and l.aggregate_key = d.aggregate_key
+                and l.state in ('pending', 'parked', 'blocked') and l.state = 'parked' and l.sequence < d.sequence)
+         end;
+end
+$$;
+
 -- As before, of a replay too: what waited behind may go after it.
 create or replace function outbox.redrive("position" bigint, reason text)
 returns table (state text, run integer, unblocked integer)

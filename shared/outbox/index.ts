@@ -2,7 +2,7 @@
  * The outbox. A tour, in the order in which an event meets it:
  *
  * 1. `create-outbox.ts`   `outbox.append(tx, events)`: checked against the catalogue, one SQL call inside the caller's transaction.
- *                         The SQL side is `migrations/outbox/0003_append.sql`: sequence under the aggregate's row lock, one delivery per route.
+ *                         The SQL side is `migrations/outbox/0010_sealed_paths.sql`: sequence under the aggregate's row lock, one delivery per route.
  *    `prepare.ts`         `outbox.prepare({ subjects })` loads the keys of persons first, where the catalogue marks their data.
  * 2. `relay/relay.ts`     the loop: lease, fetch, pack, publish, settle.
  *    `relay/lease.ts`     partitions are leased, not rows; `relay/share.ts` says how many each relay gets.

@@ -1,4 +1,4 @@
-import type { FoundChain } from './backlog.ts';
+import { type FoundChain, isMisplaced } from './backlog.ts';
 import type { Clock } from './clock.ts';
 import { type Cursor, LAST } from './cursor.ts';
 import { chainsOf } from './find.ts';
@@ -25,11 +25,12 @@ export function replayWork(number: number, clock: Clock): ReplayWork {
   /** Parked heads that were passed on once: their policy may have been left undone by a relay that died. */
   const parkedHeads = new Set<string>();
 
-  /** A head that waits or is parked is nothing to look at again and again. */
-  const isNews = ({ rows: [head] }: FoundChain): boolean => {
+  /** A head that waits, or is parked with all behind it blocked, is nothing to look at again and again. */
+  const isNews = (chain: FoundChain): boolean => {
+    const [head] = chain.rows;
     if (head === undefined || head.dueInMs > 0) return false;
     if (head.state === 'pending') return true;
-    if (parkedHeads.has(head.position)) return false;
+    if (parkedHeads.has(head.position)) return isMisplaced(chain);
     parkedHeads.add(head.position);
     return true;
   };
