@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { bundle, bundleAhead, OWN_FUNCTIONS } from '../infra/constructs/bundle.ts';
 import { runChild } from './child.ts';
 import { buildDeclarations } from './package/declarations.ts';
+import { buildDocuments } from './package/documents.ts';
 import { buildLibrary } from './package/library.ts';
 import { EXTERNAL, packageManifest } from './package/manifest.ts';
 import { buildPrograms } from './package/programs.ts';
@@ -42,9 +43,7 @@ async function main(): Promise<void> {
     cpSync(join(root, 'migrations', area), join(output, 'migrations', area), { recursive: true });
   }
   for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(output, name));
-  const guide = readFileSync(join(root, 'docs', 'library.md'), 'utf8');
-  // What it links to does not go along.
-  writeFileSync(join(output, 'README.md'), guide.replaceAll(/\[([^\]]+)\]\((?!https?:)[^)]+\)/g, '$1'));
+  buildDocuments(root, output);
   writeFileSync(join(output, 'THIRD-PARTY.txt'), thirdParty(root, sources));
   const manifest = packageManifest(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
   writeFileSync(join(output, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

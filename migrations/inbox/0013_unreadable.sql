@@ -67,6 +67,100 @@ begin
 end
 $$;
 
+-- As before, and: what a strict consumer has passed, because it did not know type or version, is late when it is tried again, and not applied out of order by itself. The
+-- position is locked then.
+create or replace function inbox.verdict(mode text, starting_point text, "position" bigint, h inbox.held_event) returns text
+language sql stable
+return case
+  when h.queued then null
+  when mode = 'strict' and h.aggregate_type <> '' and h.sequence > position and not inbox.follows(position, h.sequence)
+       and not (position = 0 and starting_point = 'first-seen') then null
+  when h.wanted = 'skip' then 'skip'
+  when h.wanted = 'release' then 'apply'
+  when h.wanted is null and h.reason not in ('gap', 'blocked') and not (h.reason = 'failing' and h.due_at <= clock_timestamp()) then null
+  when mode = 'latest' and h.aggregate_type <> '' and h.sequence <= position then 'older'
+  when mode = 'strict' and h.sequence <= position
+       and (h.reason in ('gap', 'blocked') or h.wanted = 'retry' and h.reason in ('unknown-type', 'unknown-version') and h.aggregate_type <> '') then 'late'
+  else 'apply'
+end;
+
+-- As before, and: what is late has been tried.
+create or replace function inbox.take_held(
+  consumer text, mode text, starting_point text, aggregate_type text, aggregate_id text, at_most integer, waits boolean default true)
+returns table (event_id uuid, body text, verdict text, age double precision)
+language plpgsql
+  set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+  ids uuid[];
+  verdicts text[];
+  bodies text[];
+  times timestamptz[];
+  late uuid[];
+  processed uuid[];
+  furthest bigint;
+begin
+  perform set_config('inbox.taken', 'on', true), inbox.share_consumer(take_held.consumer);
+  if not waits then
+    perform from inbox.stream_position p
+      where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type and p.aggregate_id = take_held.aggregate_id
+        for update skip locked;
+    if not found and exists (
+         select from inbox.stream_position p
+          where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type
+            and p.aggregate_id = take_held.aggregate_id) then
+      return;
+    end if;
+  end if;
+  if mode <> 'any' and aggregate_type <> '' then
+    perform inbox.lock_positions(take_held.consumer, array[take_held.aggregate_type], array[take_held.aggregate_id]);
+  else
+    -- Without a position, the rows themselves keep two that drain from taking the same.
+    perform from inbox.held_event h
+      where h.consumer = take_held.consumer and h.aggregate_type = take_held.aggregate_type
+        and h.aggregate_id = take_held.aggregate_id and not h.queued
+      order by h.sequence, h.event_id for update;
+  end if;
+  select coalesce(array_agg(r.event_id), '{}'), coalesce(array_agg(r.verdict), '{}'), coalesce(array_agg(r.body), '{}'),
+         coalesce(array_agg(r.event_time), '{}'),
+         max(r.sequence) filter (where r.verdict = 'apply' or r.verdict = 'skip' and mode = 'strict'),
+         coalesce(array_agg(r.event_id) filter (where r.verdict = 'late'), '{}')
+    into ids, verdicts, bodies, times, furthest, late
+    from inbox.ready_events(consumer, mode, starting_point, aggregate_type, aggregate_id, at_most) r;
+  if ids = '{}' then
+    return;
+  end if;
+  perform inbox.forget_void(take_held.consumer, (
+    select json_agg(json_build_object('id', i.id, 'aggregate', take_held.aggregate_type, 'subject', take_held.aggregate_id))
+      from unnest(ids) i (id)));
+  select coalesce(array_agg(d.event_id), '{}') into processed
+    from inbox.processed_event d where d.consumer = take_held.consumer and d.event_id = any (ids);
+  insert into inbox.processed_event (consumer, event_id, event_time)
+  select take_held.consumer, r.id, r.time
+    from unnest(ids, verdicts, times) r (id, verdict, time)
+   where r.verdict in ('apply', 'skip')
+   order by r.id
+  on conflict do nothing;
+  -- With their aggregate: by the ids alone the planner may choose an index of which it can use the consumer only.
+  update inbox.held_event h set reason = 'late', blocks = false, wanted = null
+   where h.consumer = take_held.consumer and h.aggregate_type = take_held.aggregate_type and h.aggregate_id = take_held.aggregate_id
+     and h.event_id = any (late);
+  delete from inbox.held_event h
+   where h.consumer = take_held.consumer and h.aggregate_type = take_held.aggregate_type and h.aggregate_id = take_held.aggregate_id
+     and h.event_id = any (ids) and h.event_id <> all (late);
+  if mode <> 'any' and aggregate_type <> '' then
+    update inbox.stream_position p set sequence = greatest(p.sequence, furthest)
+     where p.consumer = take_held.consumer and p.aggregate_type = take_held.aggregate_type
+       and p.aggregate_id = take_held.aggregate_id;
+  end if;
+  return query
+    select r.id, r.body, case when r.id = any (processed) then 'repeat' else r.verdict end,
+           extract(epoch from clock_timestamp() - r.time)::float8
+      from unnest(ids, bodies, verdicts, times) with ordinality r (id, body, verdict, time, place) order by r.place;
+end
+$$;
+
 -- As before, and: where a strict consumer lets others pass what it cannot read, they pass one that came early, too, when its turn has come. The position moves over
 -- it with the next one that is applied.
 create or replace function inbox.ready_events(

@@ -56,7 +56,7 @@ export function packageManifest(root: Manifest): object {
       './package.json': './package.json',
     },
     bin: { 'sealed-outbox': 'bin/sealed-outbox.js' },
-    files: ['bin', 'cjs', 'esm', 'functions', 'migrations', 'CHANGELOG.md', 'THIRD-PARTY.txt'],
+    files: ['bin', 'cjs', 'esm', 'functions', 'migrations', 'docs', 'CHANGELOG.md', 'THIRD-PARTY.txt'],
     dependencies: ranges(DEPENDENCIES),
     peerDependencies: ranges([...PEERS, ...OPTIONAL_PEERS]),
     peerDependenciesMeta: Object.fromEntries(OPTIONAL_PEERS.map((name) => [name, { optional: true }])),

@@ -88,14 +88,11 @@ export async function drainable(work: Work, after: Aggregate | null): Promise<Ag
 export async function retryWhatIsKnownNow(work: Work): Promise<void> {
   await ownTransaction(work, (tx) =>
     tx.query(
-      `update inbox.held_event
-          set (reason, wanted) = (
-                select case when passed then 'blocked' else reason end, case when passed then null else 'retry' end
-                  from (select $3 = 'strict' and inbox.is_behind(consumer, aggregate_type, aggregate_id, sequence) as passed) p)
+      `update inbox.held_event set wanted = 'retry'
         where consumer = $1 and wanted is null and not queued and aggregate_type <> ''
           and reason in ('unknown-type', 'unknown-version') and last_error not like 'EVENT_VERSION_TOO_OLD%'
           and type || '/' || substring(body from '"dataschema"\\s*:\\s*"[^"]*/([0-9]+)"') = any ($2)`,
-      [work.consumer.name, Object.keys(work.catalogue.validators), work.consumer.mode],
+      [work.consumer.name, Object.keys(work.catalogue.validators)],
     ),
   );
 }

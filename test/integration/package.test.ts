@@ -55,6 +55,21 @@ describe('the package, installed in a fresh project on another Node.js', () => {
     await owner.query('select outbox.install_catalogue($1)', [JSON.stringify(catalogue)]);
   });
 
+  it('has the guides, and the runbooks that alarms name, with links that lead somewhere', () => {
+    const installed = join(project.folder, 'node_modules', 'sealed-outbox');
+    const documents = readdirSync(installed, { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.md') && !path.includes('node_modules'))
+      .map((path) => [path, readFileSync(join(installed, path), 'utf8')] as const);
+    const broken = documents.flatMap(([path, text]) =>
+      [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+        .map(([, target = '']) => join(installed, path, '..', target))
+        .filter((target) => !existsSync(target)),
+    );
+    expect(broken).toEqual([]);
+    const paths = documents.map(([path]) => path.replaceAll('\\', '/'));
+    expect(paths).toEqual(expect.arrayContaining(['README.md', 'docs/consumer.md', 'docs/runbooks/parked.md']));
+  });
+
   it('by import: appends in an ORM’s transaction, relays and consumes', { timeout: 2 * MINUTE }, async () => {
     const answer = await answerOf(project, 'import.mjs');
     expect(answer).toMatchObject({

@@ -150,6 +150,20 @@ describe('an event of a version that becomes known', () => {
 });
 
 describe('what an operator has decided', () => {
+  it('about an event of an unknown version that others have passed, to try it again, has it held as late; only a release applies it', async () => {
+    const name = 'retry-late';
+    const before = versionedConsumer({ name, pool, newest: 1, whenFailing: 'skip' });
+    expect(await invoke(before.handler, [message(1), message(2, { version: 2 }), message(3)])).toEqual([]);
+    const eventId = await lowestHeld(name);
+    await retryHeld(operator, name, eventId, WHY);
+    const today = versionedConsumer({ name, pool, newest: 2, whenFailing: 'skip' });
+    await drainOf(today.handler);
+    expect([today.seen, await held(name), await wantedOf(name)]).toEqual([[], ['2 late'], [null]]);
+    await releaseHeld(operator, name, eventId, WHY);
+    await drainOf(today.handler);
+    expect([today.seen, await held(name)]).toEqual([[2], []]);
+  });
+
   it('stands when the message of an event that can not be read comes again: a skip', async () => {
     const { handler, options } = counterConsumer({ name: 'skip-stands', pool });
     const unreadable = message(3, UNKNOWN);
